@@ -13,7 +13,7 @@ build = cmake --build $(1) $(if $(VERBOSE),--verbose,-- --quiet)
 need = for tool in cmake ninja; do command -v $$tool >/dev/null || \
 	exec tools/install-packages.sh --name "cannot build: $$tool is not installed" build; done
 
-.PHONY: all run test test-long test-trixie test-bookworm bench chaos mutants coverage fuzz soak load spec format tidy install uninstall clean help
+.PHONY: all run test test-long test-trixie test-bookworm bench chaos mutants coverage fuzz soak load spec web format tidy install uninstall clean help
 
 all: ## build build/dibs and build/libdibs.so (the default)
 	@$(need)
@@ -80,6 +80,12 @@ load: ## put dibs serve under 5,000 slow heads, 10,000 idle connections and 1,00
 spec: ## search the models of the lease rules, and see each rule missed when it is out
 	@tools/install-packages.sh build test
 	@spec/check.sh
+
+web: ## try every page of the dashboard in chromium: accessibility, 10,000 locks, memory
+	@tools/install-packages.sh build test
+	@$(call configure,dev,build/dev)
+	@cmake --build build/dev --target dibs two_locks -- --quiet
+	@tests/web/run.sh build/dev
 
 format: ## lay out the C code with clang-format 14
 	@tools/format.sh --fix

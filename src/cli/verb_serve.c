@@ -183,7 +183,8 @@ const dibs__verb dibs__verb_serve = {
     .summary = "run the HTTP daemon",
     .about =
         "Serves locks over HTTP with JSON, to programs in any language. GET "
-        "/openapi.json describes all of it. With --jobs the daemon is also a "
+        "/openapi.json describes all of it; GET / is a dashboard for browsers "
+        "(docs/dashboard.md). With --jobs the daemon is also a "
         "node of the job engine, as dibs work is; several daemons share the "
         "work. A program makes a session and "
         "holds leases in it while it beats; docs/serve.md says for how long it "

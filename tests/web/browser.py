@@ -106,7 +106,7 @@ class Browser:
 
     def await_(self, script, what, *args):
         """Waits until the script returns something true."""
-        return wait_until(lambda: self.run(script, *args), f"{what}; the page shows: {self.text()[:1500]}" if False else what)
+        return wait_until(lambda: self.run(script, *args), what)
 
     def text(self, css="body"):
         return self.run("return document.querySelector(args[0])?.innerText ?? ''", css)

@@ -1,7 +1,7 @@
 /* lock.js - one name: who holds it, who is next, who had it, and what was done to it. */
 // SPDX-License-Identifier: MIT
 import { copy, each, h, put, s, text } from '../dom.js';
-import { clock, now, since, span } from '../time.js';
+import { clock, since, span } from '../time.js';
 import { get, getMaybe, query, thing } from '../api.js';
 import { card, confirm, empty, facts, leaseBar, many, may, page, pill, sends, table, timeLeft, when, who } from '../parts.js';
 
@@ -22,7 +22,7 @@ export function askYield(row, p) {
   return confirm({
     title: 'Ask the holder to give it back?', action: 'Ask', say: [h('b', { text: who(p) }), ' is asked to give ', h('code', { text: row.name }), ' back. It may go on.'],
     note: 'Holders that do not listen for it are not told.',
-    run: () => sends(thing('v1/locks', row.name, 'yield'), { fence: p.fence })(), done: got => (got.asked ? `Asked: ${who(p)}` : `${who(p)} has given it back already`),
+    run: () => sends(thing('v1/locks', row.name, 'yield'), { fence: p.fence })(), done: got => (got.asked ? `Asked: ${who(p)}` : `${who(p)} does not listen for such requests`),
   });
 }
 
@@ -118,6 +118,5 @@ export default function lock(name) {
       getMaybe(query('v1/stats', { prefix: name })), getMaybe(query('v1/audit', { name, limit: 20 }))]);
     return { row, history, sums, audit };
   }, draw, { every: 2000, kinds: ['locks'] });
-  void now;
   return view;
 }

@@ -2,10 +2,11 @@
 // SPDX-License-Identifier: MIT
 import { each, h, icon, put, text } from '../dom.js';
 import { calm, clock, since, span } from '../time.js';
-import { on, state } from '../live.js';
 import { get, getMaybe, query } from '../api.js';
 import { card, count, empty, many, page, to, when, who } from '../parts.js';
 import { chart, spark } from '../chart.js';
+
+const SERIES = 'held,waiting,granted,wait_p50_ms,wait_p95_ms,wait_p99_ms';
 
 const NUMBERS = ['', 'One thing needs', 'Two things need', 'Three things need', 'Four things need', 'Five things need'];
 const WORDS = { store: 'The store is away', stale: 'Holder seems to be gone', 'long-wait': 'Long wait' };
@@ -52,10 +53,12 @@ const longest = (list, rows) => (rows.length
   ? each(list, rows, r => r.name + r.holders[0]?.fence, r => h('li', {}, h('a', { href: to('locks', r.name), text: r.name, title: r.name }), h('small', { text: who(r.holders[0]) }), since(h('span', { class: 'num' }), r.holders[0].age_ms)))
   : put(list, h('li', {}, empty('Nothing is held.'))));
 
-const VERBS = { acquired: 'took', granted: 'took', released: 'gave back', ended: 'gave back', expired: 'let run out', lost: 'lost', broken: 'was made to give up', waiting: 'waits for', queued: 'waits for' };
+/* An event of the feed: of locks here, of one lock on its page. */
+const VERBS = { queued: 'waits for', acquired: 'took', released: 'gave back', expired: 'let run out', gave_up: 'no longer waits for' };
+const after = e => (e.kind === 'queued' ? ` as number ${e.place}` : e.waited_ms > 50 ? ` after ${span(e.waited_ms)}` : e.held_ms ? ` after ${span(e.held_ms)}` : '');
 const happened = (list, items) => (items.length
-  ? each(list, items, e => e.id ?? [e.at, e.kind, e.name, e.fence, e.who].join(), e => h('li', { class: 'event ' + e.kind },
-    when(e.at, clock), h('span', {}, h('b', { text: e.who || '' }), ` ${VERBS[e.kind] || e.kind} `, e.name && h('a', { href: to('locks', e.name), text: e.name }))))
+  ? each(list, items, e => e.id ?? [e.at, e.kind, e.name, e.fence, who(e), e.identity].join(), e => h('li', { class: 'event ' + e.kind }, when(e.at, clock),
+    h('span', {}, h('b', { text: who(e) }), ` ${VERBS[e.kind] || e.kind} `, h('a', { href: to('locks', e.name), text: e.name }), h('small', { text: after(e) }))))
   : put(list, h('li', {}, empty('Nothing yet.'))));
 
 export default function overview() {
@@ -76,38 +79,44 @@ export default function overview() {
       h('div', { class: 'three' }, card('Most wanted', null, bars), card('Held for longest', null, old), news));
   }
 
+  /* Lines over the last hour. A step without a point is a gap in the line. */
   function drawSeries(series) {
     charts.hidden = !series;
     if (!series) return;
     if (!lines) {
-      lines = [chart('Held and waiting', [{ label: 'held', color: '--accent', area: true }, { label: 'waiting', color: '--wait' }], { unit: v => count(Math.round(v)) })];
+      lines = [chart('Granted in 5 s, and waiting', [{ label: 'granted', color: '--accent', area: true }, { label: 'waiting', color: '--dot' }], { unit: v => count(Math.round(v)) }),
+        chart('Time to acquire', [{ label: 'p50', color: '--accent' }, { label: 'p95', color: '--info' }, { label: 'p99', color: '--dot' }], { unit: span, log: true })];
       put(charts, lines.map(l => l.el));
       view.ends.push(() => lines.forEach(l => l.stop()));
     }
-    lines[0].show(series.times, [series.held, series.waiters]);
+    const points = series.items, column = key => points.map(p => (p[key] < 0 ? null : p[key]));
+    lines[0].show(points.map(p => p.at_s), ['granted', 'waiting'].map(column));
+    lines[1].show(points.map(p => p.at_s), ['wait_p50_ms', 'wait_p95_ms', 'wait_p99_ms'].map(key => column(key).map(v => (v == null ? null : Math.max(0.1, v)))));
   }
 
   view.keep(async () => {
-    const [o, waits, ages, events] = await Promise.all([get('v1/overview'), get('v1/waits?limit=100'), get(query('v1/locks', { state: 'held', sort: '-age', limit: 8 })), getMaybe('v1/feed?limit=12')]);
-    return { o, waits, ages, events };
-  }, ({ o, waits, ages, events }) => {
+    const [o, waits, ages, events, series] = await Promise.all([get('v1/overview'), get('v1/waits?limit=100'), get(query('v1/locks', { state: 'held', sort: '-age', limit: 8 })), getMaybe('v1/feed?limit=12'),
+      getMaybe(query('v1/series', { names: SERIES }))]);
+    return { o, waits, ages, events, series };
+  }, ({ o, waits, ages, events, series }) => {
     if (!look.isConnected) frame();
     const things = attention(o, waits), c = o.counts, wait = Math.max(0, ...waits.items.flatMap(r => r.waiters.map(w => w.age_ms)));
     text(view.name, headline(o, things));
     text(lead, c.names ? `${many(c.held, 'name')} held, ${count(c.waiters)} waiting for ${many(c.wanted, 'name')}.${o.complete ? '' : ' There are more names than are listed.'}`
       : 'dibs run nightly-backup -- ./backup.sh takes the first lock.');
     each(look, things.slice(0, 12), a => a.word + a.text, thing);
-    held.show(count(c.held), many(c.names, 'name'));
-    waiting.show(count(c.waiters), c.wanted ? 'for ' + many(c.wanted, 'name') : 'nobody');
-    long.show(wait ? calm(wait) : '–', '');
+    const recent = key => series && series.items.length > 1 && spark(series.items.slice(-60).map(p => Math.max(0, p[key])), key === 'waiting' ? 'wait' : '');
+    held.show(count(c.held), recent('held') || many(c.names, 'name'));
+    waiting.show(count(c.waiters), recent('waiting') || (c.wanted ? 'for ' + many(c.wanted, 'name') : 'nobody'));
+    long.show(wait ? calm(wait) : '–', wait ? '' : 'nobody waits');
     stale.show(count(c.stale), c.stale ? 'still have a lease' : 'none');
-    semaphores.show(count(c.semaphores), '');
+    semaphores.show(count(c.semaphores), 'in use');
     store.show(span(o.store.look_us / 1000), o.store.url.split(':')[0]);
     wanted(bars, o.contended);
     longest(old, ages.items);
     news.hidden = !events;
     if (events) happened(feed, events.items);
+    drawSeries(series);
   }, { every: 3000, kinds: ['locks'] });
-  void [drawSeries, spark, on, state];
   return view;
 }
