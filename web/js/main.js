@@ -13,6 +13,8 @@ import overview from './pages/overview.js';
 import locks from './pages/locks.js';
 import lock from './pages/lock.js';
 import waits from './pages/waits.js';
+import coordination from './pages/coordination.js';
+import queues from './pages/queues.js';
 import audit from './pages/audit.js';
 
 /* Its address, its title, the key after g. */
@@ -20,6 +22,8 @@ const PAGES = [
   ['', 'Overview', 'o'],
   ['locks', 'Locks', 'l'],
   ['waits', 'Waits', 'w'],
+  ['coordination', 'Coordination', 'c'],
+  ['queues', 'Queues', 'q'],
   ['audit', 'Audit', 'a'],
 ];
 /* (rest of the address, its query) => page. */
@@ -27,6 +31,8 @@ const VIEWS = {
   '': overview,
   locks: (name, query) => (name ? lock(name) : locks(query)),
   waits,
+  coordination,
+  queues,
   audit: (_, query) => audit(query),
 };
 const KEYS = [['/', 'search'], ['j k', 'next, previous row'], ['Enter', 'open it'], ['← →', 'close, open a branch'], ['g then ' + PAGES.map(p => p[2]).join(' '), 'go to a page'],

@@ -1,0 +1,134 @@
+"""The pages of coordination and queues in a browser: rows, states, roles and actions, and names that want to be markup."""
+# SPDX-License-Identifier: MIT
+import unittest
+
+from scene import Scene, wait_until  # first: it makes the modules of the other tests known
+from browser import Browser
+from runtools import main
+
+MARKUP = "<img src=x onerror=window.broken=1>"
+
+
+class Nouns(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.scene = Scene()
+        cls.addClassCleanup(cls.scene.end)
+        cls.browser = Browser()
+        cls.addClassCleanup(cls.browser.end)
+
+    def show(self, address, role="admin"):
+        """The page of an address, as a viewer with this role sees it."""
+        self.browser.open("about:blank")
+        self.browser.open(self.scene.page + "#token=" + self.scene.tokens[role])
+        self.browser.await_text(role, "#me")
+        self.browser.run("location.hash = args[0]", address)
+
+    def confirm(self, reason=None, word=None):
+        self.browser.find("dialog[open]")
+        if reason:
+            self.browser.fill("#reason", reason)
+        if word:
+            self.browser.fill("#typed", word)
+        self.browser.click("dialog button[type=submit]")
+        self.browser.await_("return !document.querySelector('dialog')", "the end of the dialog")
+
+    def lead(self, name, member):
+        session = self.scene.post("/v1/sessions", {"ttl_ms": 600000}).json["session"]
+        answer = self.scene.ask("PUT", f"/v1/sessions/{session}/leases/x", {"name": name, "kind": "election", "member": member,
+                                                                            "wait_ms": 600000}, query={"wait_ms": 0})
+        self.assertIn(answer.status, (201, 202), answer.text)
+        return session
+
+    def dead_letters(self, name, count, data="poison"):
+        session = self.scene.post("/v1/sessions", {"ttl_ms": 600000}).json["session"]
+        for _ in range(count):
+            self.scene.post("/v1/queues/~", {"data": data}, query={"name": name})
+        items = self.scene.post("/v1/queues/~/reserve", {"session": session, "count": count}, query={"name": name}).json["items"]
+        for item in items:
+            self.scene.post("/v1/queues/~/settle", {"session": session, "delivery": item["delivery"], "how": "dead", "reason": data},
+                            query={"name": name})
+
+    def test_coordination(self):
+        self.show("#/coordination")
+        self.browser.await_text("Nobody is a candidate.")
+        self.browser.await_text("No breaker has opened.")
+        self.lead("election-1", "ann " + MARKUP)
+        self.browser.await_text("ann " + MARKUP)
+        self.scene.post("/v1/breakers/payments/trip", {"reason": "test"})
+        self.browser.await_text("payments")
+        self.browser.await_text("forced")
+        # One that the store does not list is looked up by its name.
+        self.scene.post("/v1/latches/shards/count-down", {"count": 2, "id": "a"})
+        self.browser.await_text("1 of 2")
+        self.browser.fill("#lookup", "none-such")
+        self.browser.click(".filters button")
+        self.browser.await_text("no member", ".filters")
+        # Each change is asked for by its name.
+        self.browser.click_text("End the term…")
+        self.assertIn("election-1", self.browser.text("dialog"))
+        self.confirm("hung")
+        wait_until(lambda: not self.scene.get("/v1/elections/election-1").json["leader"], "the end of the term")
+        self.browser.click_text("Close…")
+        self.assertIn("payments", self.browser.text("dialog"))
+        self.confirm("mended")
+        self.assertEqual(self.scene.get("/v1/breakers/payments").json["state"], "closed")
+        self.browser.click_text("Reset…")
+        self.assertIn("shards", self.browser.text("dialog"))
+        self.confirm("again")
+        self.assertEqual(self.scene.get("/v1/latches/shards").json["left"], 2)
+        self.assertIsNone(self.browser.run("return window.broken ?? null"))
+        self.assertEqual([line for line in self.browser.complaints() if "Failed to load resource" not in line], [])
+        self.lead("election-2", "bob")
+        self.show("#/coordination", "read")
+        self.browser.await_text("bob")
+        self.assertEqual(self.browser.run("return document.querySelectorAll('main .table button').length"), 0)
+
+    def test_queues(self):
+        self.show("#/queues/none")
+        self.browser.await_text("Not here")
+        name = "mail " + MARKUP
+        self.dead_letters(name, 3, MARKUP)
+        self.show("#/queues")
+        self.browser.await_text(name)
+        self.browser.click(".queues a.name")
+        self.browser.await_text("Dead letters 3")
+        self.browser.await_text(MARKUP, ".messages")
+        self.browser.click_text("Redrive…")
+        self.confirm()
+        wait_until(lambda: self.queue(name)["dead"] == 2, "one redriven")
+        self.browser.await_text("Dead letters 2")
+        self.browser.click_text("Redrive dead letters…")
+        self.assertIn("All 2", self.browser.text("dialog"))
+        self.confirm("mended")
+        self.assertEqual((self.queue(name)["dead"], self.queue(name)["ready"]), (0, 3))
+        self.browser.click_text("Pause…")
+        self.assertIn(name, self.browser.text("dialog"))
+        self.confirm("deploy")
+        self.browser.await_text("Paused: nothing is delivered.")
+        self.browser.click_text("Resume…")
+        self.confirm()
+        self.browser.await_text("No consumer is there.")
+        self.browser.click("[data-act=ready]")
+        self.browser.await_text("Drop “Ready”…")
+        self.browser.click("[data-act=purge]")
+        self.assertTrue(self.browser.run("return document.querySelector('dialog button[type=submit]').disabled"))
+        self.confirm("test", name)
+        self.assertEqual(self.queue(name)["ready"], 0)
+        self.assertIsNone(self.browser.run("return window.broken ?? null"))
+        for width in (390, 1280, 2560):
+            self.browser.size(width)
+            self.assertLessEqual(self.browser.run("return document.documentElement.scrollWidth"), width)
+        self.browser.size(1280)
+        # A reader is offered nothing.
+        self.dead_letters(name, 1)
+        self.show("#/queues/" + self.browser.run("return encodeURIComponent(args[0])", name), "read")
+        self.browser.await_text("Dead letters 1")
+        self.assertEqual(self.browser.run("return document.querySelectorAll('[data-act=pause], [data-act=redrive], [data-act=purge]').length"), 0)
+
+    def queue(self, name):
+        return self.scene.get("/v1/queues/~", query={"name": name}).json
+
+
+if __name__ == "__main__":
+    main()

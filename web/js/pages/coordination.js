@@ -1,0 +1,144 @@
+/* coordination.js - elections, groups, barriers, latches and breakers: one table each, with
+ * what an operator may do. A store has no list of groups, barriers and latches, so that
+ * a field names one to look at. */
+// SPDX-License-Identifier: MIT
+import { h, put, text } from '../dom.js';
+import { calm, since } from '../time.js';
+import { get, getMaybe, query, thing } from '../api.js';
+import { card, confirm, empty, many, may, page, pill, sends, table, to, when, who } from '../parts.js';
+
+const LIMIT = 200;
+const NAMED = [['members', 'group'], ['barriers', 'barrier'], ['latches', 'latch'], ['breakers', 'breaker']];
+const STATES = { open: 'bad', forced: 'bad', 'half-open': 'warn', closed: 'ok' };
+
+const code = name => h('code', { text: name });
+
+/* Sends a change, and shows what became of it at once. */
+let again = () => {};
+const change = (path, body) => async reason => {
+  const got = await sends(path, body)(reason);
+  again();
+  return got;
+};
+
+const num = n => h('span', { class: 'num', text: String(n) });
+
+/* The term that was shown goes with the question: another leader by then is left alone. */
+function askResign(e) {
+  const next = e.candidates[0];
+  return confirm({
+    title: 'End this term?', danger: true, action: 'End the term', reason: true,
+    say: [h('b', { text: e.leader.member || who(e.leader) }), ' leads ', code(e.name), ' in term ', code(String(e.term)), '. ', next ? [h('b', { text: next.member || who(next) }), ' is next.'] : 'Nobody else is a candidate.'],
+    note: 'Until the leader notices, it still believes that it leads. It may be a candidate again at once.',
+    run: change(thing('v1/elections', e.name, 'resign'), { term: e.term }), done: `Term ended: ${e.name}`,
+  });
+}
+
+const askTrip = b => confirm({
+  title: 'Open this breaker?', danger: true, action: 'Open it', reason: true,
+  say: ['Every call through ', code(b.name), ' is refused, by all its clients, until somebody resets it.'],
+  run: change(thing('v1/breakers', b.name, 'trip')), done: `Open: ${b.name}`,
+});
+
+const askReset = b => confirm({
+  title: 'Close this breaker?', action: 'Close it', reason: true,
+  say: ['Calls through ', code(b.name), ' pass again, for all its clients. It is ', h('b', { text: b.state }), ' now.'],
+  run: change(thing('v1/breakers', b.name, 'reset')), done: `Closed: ${b.name}`,
+});
+
+const askLatch = l => confirm({
+  title: 'Close this latch again?', danger: true, action: 'Reset it', reason: true,
+  say: ['All counts of ', code(l.name), ` are forgotten: ${l.count - l.left} of ${l.count} have counted. Clients that wait for it wait for all of them anew.`],
+  run: change(thing('v1/latches', l.name, 'reset')), done: `Reset: ${l.name}`,
+});
+
+const button = (label, danger, onclick) => h('button', { type: 'button', class: danger ? 'danger' : '', text: label, onclick });
+
+/* One table whose rows are made anew when they differ. */
+function part(title, cls, columns, row, none) {
+  const rows = table(title, cls, columns, {
+    key: item => item.name, make: () => columns.map(() => h('span')),
+    update: (cells, item, line) => {
+      const is = JSON.stringify(item);
+      if (line.is === is) return;
+      line.is = is;
+      row(item).forEach((kid, i) => put(cells[i], kid));
+    },
+  });
+  const el = h('section', { 'aria-label': title }, h('h2', { class: 'over', text: title }), rows.el);
+  return { el, show: (items, got) => rows.show(items.map(item => ({ ...item, got })), none) };
+}
+
+function parts() {
+  return {
+    elections: part('Elections', 'coord', ['Election', 'Leader', 'Term', 'Since', ''], e => [
+      h('a', { class: 'name', href: to('locks', e.name), text: e.name }),
+      e.leader ? h('span', {}, h('b', { text: e.leader.member || who(e.leader) }), h('small', { text: ` ${who(e.leader)}` }), e.leader.stale && pill('seems to be gone', 'warn')) : pill('nobody leads', 'warn'),
+      h('span', {}, e.term ? code(String(e.term)) : '–', h('small', { text: ' ' + many(e.candidate_count, 'candidate') })),
+      e.leader ? since(h('span', { class: 'num' }), e.leader.age_ms, e.got) : h('span', { text: '–' }),
+      may('admin') && e.leader && button('End the term…', true, () => askResign(e))],
+    empty('Nobody is a candidate.', 'dibs elect NAME -- COMMAND takes part in an election.')),
+    breakers: part('Breakers', 'coord', ['Breaker', 'State', 'Calls', 'Again in', ''], b => [
+      h('span', { class: 'name', text: b.name }), pill(b.state, STATES[b.state]),
+      h('span', { class: 'num', text: `${b.good} good, ${b.bad} bad` + (b.slow ? `, ${b.slow} slow` : '') }),
+      h('span', { class: 'num', text: b.retry_ms == null ? 'when it is reset' : b.retry_ms ? calm(b.retry_ms) : '–' }),
+      may('admin') && (b.state === 'closed' ? button('Open…', true, () => askTrip(b)) : button('Close…', false, () => askReset(b)))],
+    empty('No breaker has opened.', 'Breakers are listed for a day after they opened, or once they were looked at.')),
+    barriers: part('Barriers', 'coord', ['Barrier', 'Arrived', 'Seats', 'Generation', ''], b => [
+      h('span', { class: 'name', text: b.name }), pill(`${b.arrived} of ${b.parties}`, b.arrived ? 'warn' : ''), num(b.seated), code(String(b.generation)), null],
+    empty('No barrier is known.', 'The store has no list of them. Look one up by its name.')),
+    latches: part('Latches', 'coord', ['Latch', 'State', 'Counted', 'Generation', ''], l => [
+      h('span', { class: 'name', text: l.name }), pill(l.state, l.state === 'open' ? 'ok' : ''), num(`${l.count - l.left} of ${l.count}`), code(String(l.generation)),
+      may('admin') && button('Reset…', true, () => askLatch(l))],
+    empty('No latch is known.', 'The store has no list of them. Look one up by its name.')),
+    members: part('Groups', 'coord', ['Group', 'Members', 'That count', '', ''], g => [
+      h('a', { class: 'name', href: to('coordination', g.name), text: g.name }), num(g.member_count), num(g.counting), null, null],
+    empty('No group is known.', 'The store has no list of them. Look one up by its name.')),
+  };
+}
+
+/* The field that names a thing: the daemon lists what it was asked for. */
+function finder(ask) {
+  const kind = h('select', { 'aria-label': 'Kind' }, NAMED.map(([value, label]) => h('option', { value, text: label })));
+  const name = h('input', { type: 'search', id: 'lookup', 'aria-label': 'Name', placeholder: 'name', autocomplete: 'off', spellcheck: 'false', required: true });
+  const said = h('small', { role: 'status' });
+  return h('form', { class: 'filters', role: 'search', onsubmit: async e => {
+    e.preventDefault();
+    text(said, '');
+    try {
+      const got = await get(thing('v1/' + kind.value, name.value.trim()));
+      if (kind.value === 'members' && !got.members.length) text(said, 'That group has no member.');
+      ask().now();
+    } catch (problem) { text(said, problem.message); }
+  } }, kind, name, h('button', { type: 'submit', text: 'Look' }), said);
+}
+
+/* The members of one group. */
+function group(name) {
+  const view = page(name, { back: ['Coordination', '#/coordination'], mono: true });
+  const rows = table('Members', 'audit', ['Since', 'Member', 'Counts', 'Host', 'Facts'], {
+    key: m => m.member + m.fence,
+    make: m => [when(m.since_at), h('b', { text: m.member }), h('span', { text: m.counts ? 'yes' : 'not yet' }), h('span', { text: who(m) }),
+      h('span', { class: 'why', text: [m.label, ...Object.entries(m.meta).map(([k, v]) => `${k}=${v}`)].filter(Boolean).join(' · ') || '–' })],
+  });
+  view.keep(() => get(thing('v1/members', name)), got => {
+    if (!rows.el.isConnected) put(view.body, rows.el);
+    rows.show(got.members, empty('Nobody is there.', `dibs join ${name} -- COMMAND takes a seat.`));
+  }, { every: 2000 });
+  return view;
+}
+
+export default function coordination(name) {
+  if (name) return group(name);
+  const view = page('Coordination', { lead: 'Who leads, who meets, and which calls are let through.' });
+  const all = parts(), nouns = Object.keys(all);
+  const ask = view.keep(async () => Object.fromEntries(await Promise.all(nouns.map(async noun => [noun, await getMaybe(query('v1/' + noun, { limit: LIMIT }))]))), got => {
+    if (!all.elections.el.isConnected) put(view.body, card(null, null, finder(() => ask)), nouns.map(noun => all[noun].el));
+    for (const noun of nouns) {
+      all[noun].el.hidden = !got[noun]; // the store cannot do that
+      if (got[noun]) all[noun].show(got[noun].items, got[noun].got);
+    }
+  }, { every: 2000, kinds: ['locks'] });
+  again = ask.now;
+  return view;
+}
