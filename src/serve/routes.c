@@ -104,6 +104,7 @@ const dibs__http_route dibs__serve_routes[] = {
     {"POST", "/v1/runs/{run}/resume", dibs__serve_post_run_resume, OPERATE},
     {"GET", "/v1/runs/{run}/output", dibs__serve_get_output, READ},
     {"GET", "/v1/nodes", dibs__serve_get_nodes, READ},
+    {"POST", "/v1/nodes/{node}/drain", dibs__serve_post_node_drain, ADMIN},
     {"GET", "/v1/events", dibs__serve_get_events, QUICK, READ},
     {"POST", "/v1/sessions", dibs__serve_post_sessions, OPERATE},
     {"GET", "/v1/sessions/{session}", dibs__serve_get_session, QUICK, OPERATE},

@@ -4,6 +4,7 @@
 #define DIBS_SERVE_ROUTES_H
 
 #include "http/route.h"
+#include "serve/routes_jobs.h"
 
 /* The need of a route is a dibs__serve_role. */
 extern const dibs__http_route dibs__serve_routes[];
@@ -127,31 +128,6 @@ dibs__http_fn dibs__serve_post_breaker_reset;
 
 /* route_limits.c */
 dibs__http_fn dibs__serve_post_take;
-/* route_jobs.c */
-dibs__http_fn dibs__serve_get_jobs;
-dibs__http_fn dibs__serve_get_job;
-dibs__http_fn dibs__serve_get_next;
-dibs__http_fn dibs__serve_get_timeline;
-
-/* route_job_changes.c */
-dibs__http_fn dibs__serve_post_job_run;
-dibs__http_fn dibs__serve_post_job_pause;
-dibs__http_fn dibs__serve_post_job_resume;
-dibs__http_fn dibs__serve_post_jobs_pause;
-dibs__http_fn dibs__serve_post_jobs_resume;
-
-/* route_runs.c */
-dibs__http_fn dibs__serve_get_runs;
-dibs__http_fn dibs__serve_get_run;
-dibs__http_fn dibs__serve_post_run_cancel;
-dibs__http_fn dibs__serve_post_run_rerun;
-dibs__http_fn dibs__serve_post_run_resume;
-
-/* route_output.c */
-dibs__http_fn dibs__serve_get_output;
-
-/* route_nodes.c */
-dibs__http_fn dibs__serve_get_nodes;
 
 /* hub.c */
 dibs__http_fn dibs__serve_get_events;

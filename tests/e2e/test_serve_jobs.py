@@ -357,8 +357,13 @@ class Engine(unittest.TestCase):
         with open(self.gate, "w", encoding="utf-8"):
             pass
         self.assertEqual(first.process.wait(PATIENCE), 0)
+        node = next(node for node in nodes if node["pid"] != owner)["id"]
+        self.assertEqual(other.get("/v1/nodes").json["items"][0]["state"], "active")
+        self.assertEqual(other.post("/v1/nodes/none/drain").status, 404)
+        self.assertEqual(other.post(f"/v1/nodes/{node}/drain", {"reason": "old"}).status, 202)
+        wait_until(lambda: other.get("/v1/nodes").json["engine"] == "ended", "the end of the drain")
         self.assertEqual(other.get("/v1/runs/" + run).json["state"], "OK")
-        self.assertEqual(other.get("/v1/nodes").json["total"], 1)
+        self.assertEqual(other.get("/v1/nodes").json["total"], 0)
 
     def test_drain_is_bounded(self):
         daemon = self.start("--drain-within", "200ms")
