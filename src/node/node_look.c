@@ -330,7 +330,9 @@ static void claim_entry(dibs__node *node, const dibs__node_entry *entry)
     dibs_status rc;
     size_t i;
 
-    if (!dibs__step_split(entry->member, id, step) || !has_job_of(node, id))
+    /* A function is in the program, whatever file its job is in. */
+    if (!dibs__step_split(entry->member, id, step) ||
+        (!node->opts->calls && !has_job_of(node, id)))
         return;
     dibs__stage_init(&st);
     rc = dibs__stage_run(node->board, id, &st, &err);
