@@ -130,8 +130,8 @@ static const dibs__option options[] = {
     {DIBS__SETTING_SERVE_TOKENS, .metavar = "FILE",
      .verbs = "serve,access add,"
               "access ls,access rm",
-     .otherwise = "serve.tokens beside the embedded store; the first start "
-                  "makes it",
+     .otherwise = "serve.tokens in ~/.local/state/dibs (root: /var/lib/dibs), "
+                  "whatever the store is; the first start makes it",
      .help = "The file of access tokens, which belongs to its user alone "
              "(mode 0600). dibs access writes it."},
     {DIBS__SETTING_SERVE_PLAINTEXT, .metavar = "WHEN",

@@ -79,7 +79,8 @@ DIBS_MUST_CHECK dibs_status dibs__serve_token_remove(const char *path,
                                                      const char *name,
                                                      dibs_error *err);
 
-/* The file of this user, "serve.tokens" beside the embedded store. */
+/* The file of this user, "serve.tokens" in the folder of the default store. It does not
+ * depend on the URL, so that `dibs access` and the daemon agree without it. */
 DIBS_MUST_CHECK dibs_status dibs__serve_tokens_path(char *out, size_t size,
                                                     dibs_error *err);
 
