@@ -263,10 +263,11 @@ const dibs__verb dibs__verb_job_drain = {
     .name = "job drain",
     .operands = "NODE",
     .summary = "let a node finish its work and stop",
-    .about = "Does the same as TERM to the node: it takes nothing new, and "
-             "stops when its commands have ended, or have been ended after its "
-             "--drain-within. NODE is its id, or the beginning of it. The verb "
-             "does not wait; dibs job nodes shows the node until it has left.\n",
+    .about =
+        "Does the same as TERM to the node: it takes nothing new, and "
+        "stops when its commands have ended, or have been ended after its "
+        "--drain-within. NODE is its id, or the beginning of it. The verb "
+        "does not wait; dibs job nodes shows the node until it has left.\n",
     .examples = "  dibs job drain 254b81d2\n",
     .exits = "1 there is no such node\n",
     .min_operands = 1,

@@ -215,10 +215,11 @@ static int start_job(const dibs__command *cmd)
 {
     const char *job = dibs__operands(cmd)[0];
     order o = {.cmd = cmd};
-    const dibs__member_of member = {
-        .batch = dibs__opt_text(cmd, "batch"),
-        .of = dibs__opt_given(cmd, "of") ? (uint64_t)dibs__opt_int(cmd, "of")
-                                         : 0};
+    const dibs__member_of member = {.batch = dibs__opt_text(cmd, "batch"),
+                                    .of =
+                                        dibs__opt_given(cmd, "of")
+                                            ? (uint64_t)dibs__opt_int(cmd, "of")
+                                            : 0};
     dibs__open_board ob;
     dibs_error err = {0};
     int code = 0;

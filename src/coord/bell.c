@@ -43,8 +43,9 @@ static void hear_missed(dibs__handle *handle)
     dibsx_event_set(bell_of(handle)->fd);
 }
 
-static const dibs__handle_kind kind = {
-    .noun = "a bell", .hear = hear_ring, .hear_missed = hear_missed};
+static const dibs__handle_kind kind = {.noun = "a bell",
+                                       .hear = hear_ring,
+                                       .hear_missed = hear_missed};
 
 static dibs_status
 start_bell(dibs_bell *bell, const char *name, dibs_error *err)

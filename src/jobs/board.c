@@ -95,9 +95,9 @@ dibs_status dibs__board_state(const dibs__board *board, const char *job,
     return rc;
 }
 
-static dibs_status read_states(const char *const *jobs, size_t count,
-                               const dibs_value *values, dibs__job_state *out,
-                               dibs_error *err)
+static dibs_status
+read_states(const char *const *jobs, size_t count, const dibs_value *values,
+            dibs__job_state *out, dibs_error *err)
 {
     dibs_status rc = DIBS_OK;
 
@@ -244,7 +244,8 @@ static bool note_answer(const dibs_commit *commit, dibs__answer *answer)
     answer->version = commit->version;
     answer->failed = commit->failed;
     /* An earlier try may yet be carried out. */
-    if (answer->doubt && (commit->rc == DIBS_EARLY || commit->rc == DIBS_UNAVAIL))
+    if (answer->doubt &&
+        (commit->rc == DIBS_EARLY || commit->rc == DIBS_UNAVAIL))
         answer->rc = DIBS_UNKNOWN;
     if (answer->rc != DIBS_UNKNOWN)
         return false;
@@ -291,8 +292,8 @@ typedef struct parcel {
     dibs_commit_change *changes;
 } parcel;
 
-static dibs_status make_parcel(const dibs__intent *ins, size_t count,
-                               parcel *out, dibs_error *err)
+static dibs_status
+make_parcel(const dibs__intent *ins, size_t count, parcel *out, dibs_error *err)
 {
     size_t checks = 0, changes = 0;
     bool whole = true;
@@ -335,10 +336,9 @@ fill_parcel(const dibs__board *board, const dibs__intent *ins, size_t count,
                                        .not_before_us = in->not_before_us,
                                        .not_after_us = in->not_after_us};
         for (size_t k = 0; k < in->check_count; k++, check++)
-            *check =
-                (dibs_commit_check){add_name(board, &pc->all,
-                                             in->checks[k].key, &rc, err),
-                                    in->checks[k].version};
+            *check = (dibs_commit_check){add_name(board, &pc->all,
+                                                  in->checks[k].key, &rc, err),
+                                         in->checks[k].version};
         pc->commits[i].change_count =
             fill_changes(board, in, &pc->all, change, &rc, err);
         change += pc->commits[i].change_count;
@@ -395,9 +395,8 @@ static bool page_entry(const dibs_index_entry *entry, void *arg)
     return !pg->stopped;
 }
 
-dibs_status
-dibs__board_entries(const dibs__board *board, const char *index,
-                    dibs_index_fn *each, void *arg, dibs_error *err)
+dibs_status dibs__board_entries(const dibs__board *board, const char *index,
+                                dibs_index_fn *each, void *arg, dibs_error *err)
 {
     char key[DIBS_NAME_MAX + 1];
     pager pg = {.each = each, .arg = arg, .at = -1};

@@ -15,9 +15,9 @@ enum { ROUNDS_MAX = 32, CHILDREN_DEEP = 16 };
 typedef dibs_status try_fn(const dibs__board *board, const void *what,
                            bool *doubt, dibs_error *err);
 
-static dibs_status try_rounds(const dibs__board *board, try_fn *try_once,
-                              const void *what, const char *name,
-                              dibs_error *err)
+static dibs_status
+try_rounds(const dibs__board *board, try_fn *try_once, const void *what,
+           const char *name, dibs_error *err)
 {
     bool doubt = false;
 

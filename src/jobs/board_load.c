@@ -26,7 +26,7 @@ typedef struct load {
     dibs__stored_set stored;
     dibs__job_set set; /* of the file */
     dibs__set_job *jobs;
-    uint64_t version;                   /* of the set's value */
+    uint64_t version;                     /* of the set's value */
     char first_hash[DIBS__JOB_HASH_SIZE]; /* of the set, at the first look */
     int64_t now_us;
     char tzdata[DIBS__TZDATA_SIZE];
@@ -161,9 +161,8 @@ static dibs_status fill_intent(load *ld, const item *it, dibs__job_state *state,
 
 /* ---- a group */
 
-static dibs_status
-read_states(const load *ld, const group *g, dibs__job_state *out,
-            dibs_error *err)
+static dibs_status read_states(const load *ld, const group *g,
+                               dibs__job_state *out, dibs_error *err)
 {
     const char *names[GROUP_MAX];
 
@@ -178,8 +177,7 @@ static bool is_foreign(const load *ld, const dibs__job_state *state)
            strcmp(state->set, ld->file->set) != 0;
 }
 
-static dibs_status
-refuse_foreign(const dibs__job_state *state, dibs_error *err)
+static dibs_status refuse_foreign(const dibs__job_state *state, dibs_error *err)
 {
     return dibsx_fail(err, DIBS_INVALID,
                       "the job %s is in the set %s; rename it, or remove it "
@@ -188,8 +186,8 @@ refuse_foreign(const dibs__job_state *state, dibs_error *err)
 }
 
 /* The job is as it has to be. */
-static bool is_done(const load *ld, const item *it,
-                    const dibs__job_state *state)
+static bool
+is_done(const load *ld, const item *it, const dibs__job_state *state)
 {
     bool in_set = state->version && strcmp(state->set, ld->file->set) == 0;
 
@@ -333,7 +331,8 @@ static dibs_status check_owners(const load *ld, group *g, dibs_error *err)
 /* A load of the same file is under way, or broke off. */
 static bool joins(const load *ld)
 {
-    return ld->stored.set.loading && ld->stored.set.version == ld->set.version &&
+    return ld->stored.set.loading &&
+           ld->stored.set.version == ld->set.version &&
            strcmp(ld->stored.set.hash, ld->set.hash) == 0;
 }
 
@@ -346,8 +345,8 @@ static dibs_status load_jobs(load *ld, group *g, dibs_error *err)
     if (rc == DIBS_OK && !ld->opts->dry_run && !joins(ld))
         rc = put_set(ld, true, err);
     for (size_t i = 0; rc == DIBS_OK && i < file->count; i++)
-        rc = add_item(ld, g, file->entries[i].job->name, &file->entries[i],
-                      err);
+        rc =
+            add_item(ld, g, file->entries[i].job->name, &file->entries[i], err);
     for (size_t i = 0; rc == DIBS_OK && i < ld->stored.set.count; i++)
         if (!dibs__job_file_find(file, ld->stored.jobs[i].name))
             rc = add_item(ld, g, ld->stored.jobs[i].name, NULL, err);
@@ -451,8 +450,8 @@ dibs__board_load(const dibs__board *board, const dibs__job_file *file,
                .arg = arg,
                .sum = sum};
     group *g = dibsx_zalloc(sizeof(*g));
-    dibs_status rc = g ? describe_file(&ld, err)
-                       : dibsx_nomem(err, "the jobs of a set");
+    dibs_status rc =
+        g ? describe_file(&ld, err) : dibsx_nomem(err, "the jobs of a set");
 
     *sum = (dibs__load_sum){.verdict = DIBS__SET_SAME};
     if (rc == DIBS_OK)

@@ -114,8 +114,8 @@ static int64_t number_at(const dibsx_json_node *map, const char *key)
 }
 
 /* All texts one behind the other, in one piece of memory. */
-static bool keep_texts(dibs__stored_set *out, const char *name,
-                       const dibsx_json_node *map)
+static bool
+keep_texts(dibs__stored_set *out, const char *name, const dibsx_json_node *map)
 {
     const char *const texts[] = {name, text_at(map, "hash"),
                                  text_at(map, "origin"), text_at(map, "by")};
@@ -201,8 +201,8 @@ static bool keep_member(const dibs_index_entry *entry, void *arg)
     }
     (void)snprintf(list->at[list->count].name, DIBS__JOB_NAME_SIZE, "%s",
                    entry->member);
-    (void)snprintf(list->at[list->count++].hash, HASH_DIGITS + 1,
-                   "%0*" PRIx64, HASH_DIGITS, (uint64_t)entry->at);
+    (void)snprintf(list->at[list->count++].hash, HASH_DIGITS + 1, "%0*" PRIx64,
+                   HASH_DIGITS, (uint64_t)entry->at);
     return true;
 }
 
@@ -254,9 +254,9 @@ static bool count_entry(const dibs_index_entry *entry, void *arg)
 }
 
 /* The set without the job has a content that no file has; without any, it goes too. */
-static dibs_status put_rest(const dibs__board *board,
-                            const dibs__stored_set *stored, dibs__intent *in,
-                            dibs_error *err)
+static dibs_status
+put_rest(const dibs__board *board, const dibs__stored_set *stored,
+         dibs__intent *in, dibs_error *err)
 {
     char place[DIBS__JOB_NAME_SIZE + 8];
     dibs__job_set rest = stored->set;

@@ -30,7 +30,7 @@ typedef struct dibs__job_file {
     dibs__job_entry *entries;       /* in the order of the file */
     size_t count;
     const dibs__job_entry **by_name; /* the same, in the order of names */
-    size_t mistakes; /* also of a file that gives nothing */
+    size_t mistakes;                 /* also of a file that gives nothing */
     size_t warnings;
 } dibs__job_file;
 

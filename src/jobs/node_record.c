@@ -20,9 +20,9 @@ static const dibs__field fields[] = {
 
 enum { FIELDS = sizeof(fields) / sizeof(fields[0]) };
 
-dibs_status dibs__node_record_read(dibs__node_record *rec, const char *id,
-                                   const void *json, size_t len,
-                                   dibs_error *err)
+dibs_status
+dibs__node_record_read(dibs__node_record *rec, const char *id, const void *json,
+                       size_t len, dibs_error *err)
 {
     dibsx_json_doc doc = {0};
     dibs_status rc = dibsx_json_read(json, len, &doc, err);

@@ -25,8 +25,8 @@ void dibs__wake_listened(dibs__wake *w, dibsx_nsec now, bool hears)
     if (hears && !w->hears)
         look_by(w, now);
     w->hears = hears;
-    w->listen_at = dibsx_after_ms(now, hears ? w->listen_ms
-                                             : DIBS__WAKE_DEAF_MS);
+    w->listen_at =
+        dibsx_after_ms(now, hears ? w->listen_ms : DIBS__WAKE_DEAF_MS);
 }
 
 void dibs__wake_rang(dibs__wake *w, dibsx_nsec now, bool missed)

@@ -195,8 +195,9 @@ static void listen_again(dibs__node *node)
     }
     hears = dibs_bell_listen(node->bell, &err) == DIBS_OK;
     if (!hears && (node->wake.hears || node->wake.listen_at == 0))
-        dibs__node_complain(node, "cannot hear the board, so it looks once a "
-                                  "second",
+        dibs__node_complain(node,
+                            "cannot hear the board, so it looks once a "
+                            "second",
                             &err);
     dibs__wake_listened(&node->wake, dibsx_now(), hears);
 }
@@ -204,8 +205,8 @@ static void listen_again(dibs__node *node)
 static dibsx_nsec find_next_at(const dibs__node *node, dibsx_nsec now)
 {
     dibsx_nsec until = dibs__node_next_at(node);
-    dibsx_nsec look = node->lease ? dibs__wake_until(&node->wake)
-                                  : node->join_at;
+    dibsx_nsec look =
+        node->lease ? dibs__wake_until(&node->wake) : node->join_at;
     dibsx_nsec most = dibsx_after_ms(now, node->opts->ttl_ms / 6);
 
     if (look < until)

@@ -100,7 +100,7 @@ struct dibs__node {
     dibsx_nsec drain_at; /* commands are asked to end */
     bool drained;        /* they were */
     dibs__wake wake;
-    dibs_bell *bell; /* of the board; NULL: the store has none */
+    dibs_bell *bell;   /* of the board; NULL: the store has none */
     dibsx_nsec own_at; /* when to read the records of its own commands */
     dibsx_nsec join_at;
     dibsx_nsec record_at; /* when its record is written again */

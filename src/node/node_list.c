@@ -14,8 +14,8 @@ static void join_labels(const char *const *labels, char *out, size_t size)
 
     out[0] = '\0';
     for (size_t i = 0; labels && labels[i]; i++) {
-        int more = snprintf(out + len, size - len, "%s%s", i ? "," : "",
-                            labels[i]);
+        int more =
+            snprintf(out + len, size - len, "%s%s", i ? "," : "", labels[i]);
 
         if (more < 0 || (size_t)more >= size - len) {
             out[len] = '\0'; /* As many as fit. */
@@ -25,8 +25,8 @@ static void join_labels(const char *const *labels, char *out, size_t size)
     }
 }
 
-static void describe_node(dibs__node *node, int64_t now_us,
-                          dibs__node_record *rec)
+static void
+describe_node(dibs__node *node, int64_t now_us, dibs__node_record *rec)
 {
     *rec = (dibs__node_record){.fence = node->fence,
                                .pid = getpid(),

@@ -174,8 +174,8 @@ bool dibs__node_is_known(dibs__node *node, const dibs__node_entry *entry)
     return at->hash == hash && dibsx_now() < at->until;
 }
 
-static void note_known(dibs__node *node, const dibs__node_entry *entry,
-                       dibsx_nsec until)
+static void
+note_known(dibs__node *node, const dibs__node_entry *entry, dibsx_nsec until)
 {
     uint64_t hash = hash_entry(entry);
 
@@ -482,8 +482,8 @@ static bool note_hash(const dibs_index_entry *entry, void *arg)
     return true;
 }
 
-static dibs_status list_old(dibs__node *node, const char *job, old_list *old,
-                            dibs_error *err)
+static dibs_status
+list_old(dibs__node *node, const char *job, old_list *old, dibs_error *err)
 {
     char inner[DIBS__PLACE_SIZE], key[DIBS_NAME_MAX + 1];
     dibs_index_look look = {.index = key,
@@ -530,9 +530,8 @@ static dibs_status drop_old(dibs__node *node, const dibs__job_state *state,
 
 /* A definition that a run had when this sweep began stays until the next one: a rerun
  * may be under way. */
-static dibs_status
-drop_unused(dibs__node *node, const dibs__job_state *state, const old_list *old,
-            bool *left, dibs_error *err)
+static dibs_status drop_unused(dibs__node *node, const dibs__job_state *state,
+                               const old_list *old, bool *left, dibs_error *err)
 {
     dibs_status rc = DIBS_OK;
 
@@ -545,8 +544,8 @@ drop_unused(dibs__node *node, const dibs__job_state *state, const old_list *old,
 }
 
 /* A look is due again in an hour. */
-static dibs_status put_off_trim(dibs__node *node, const char *job,
-                                int64_t now_us, dibs_error *err)
+static dibs_status
+put_off_trim(dibs__node *node, const char *job, int64_t now_us, dibs_error *err)
 {
     bool doubt = false;
     dibs__intent in;

@@ -229,8 +229,7 @@ static void a_race_without_versions_ends(void **state)
 {
     void *w = *state;
     crowd other = {.w = w, .command = "y"};
-    crowd one = {
-        .w = w, .command = "x", .each = load_other, .other = &other};
+    crowd one = {.w = w, .command = "x", .each = load_other, .other = &other};
 
     assert_int_equal(load_crowd(&one), DIBS_BUSY);
     assert_int_equal(load_crowd(&other), DIBS_OK);

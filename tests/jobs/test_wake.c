@@ -62,16 +62,14 @@ static void a_ring_wakes_a_node(void **state)
     assert_true(dibs__wake_until(&w) == now + 10 * DIBSX_SEC);
     /* It came after the look had begun, and may be news; many come together. */
     dibs__wake_rang(&w, now + DIBSX_MS, false);
-    assert_true(dibs__wake_until(&w) ==
-                now + DIBS__WAKE_RINGS_MS * DIBSX_MS);
+    assert_true(dibs__wake_until(&w) == now + DIBS__WAKE_RINGS_MS * DIBSX_MS);
     dibs__wake_looking(&w, now + 20 * DIBSX_MS);
     dibs__wake_rang(&w, now + DIBSX_SEC, false);
     assert_true(dibs__wake_until(&w) == now + DIBSX_SEC);
     dibs__wake_looking(&w, now + DIBSX_SEC);
     dibs__wake_within(&w, now + DIBSX_SEC, 500);
     dibs__wake_within(&w, now + DIBSX_SEC, 9000);
-    assert_true(dibs__wake_until(&w) ==
-                now + DIBSX_SEC + 500 * DIBSX_MS);
+    assert_true(dibs__wake_until(&w) == now + DIBSX_SEC + 500 * DIBSX_MS);
 }
 
 /* Rings that may have been lost: it listens, and looks. */
