@@ -106,6 +106,7 @@ dibs__child_make(const dibs__job *parent_job, const dibs__run *parent,
     out->cause = DIBS__CAUSE_CHILD;
     memcpy(out->origin, parent->id, sizeof(out->origin));
     memcpy(out->parent, parent->steps[step].name, sizeof(out->parent));
+    out->end_by_us = parent->end_by_us; /* It does not outlive its parent. */
     return give_with(&parent_job->steps[step].with, parent, job, out, err);
 }
 

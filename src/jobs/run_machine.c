@@ -18,12 +18,16 @@ static void set_limits(dibs__scene *sc)
     int64_t from_us = run->cause == DIBS__CAUSE_TICK
                           ? run->tick_s * INT64_C(1000000)
                           : sc->now_us;
+    int64_t end_us = 0;
 
     run->made_us = sc->now_us;
     if (job->start_deadline_ms != DIBS__JOB_NONE)
         run->start_by_us = from_us + job->start_deadline_ms * 1000;
     if (job->run_timeout_ms != DIBS__JOB_NONE)
-        run->end_by_us = sc->now_us + job->run_timeout_ms * 1000;
+        end_us = sc->now_us + job->run_timeout_ms * 1000;
+    /* A child has the limit of its parent too. */
+    if (end_us && (!run->end_by_us || end_us < run->end_by_us))
+        run->end_by_us = end_us;
 }
 
 /* The run that lives is to end; the one that followed it so far never begins. */

@@ -32,6 +32,7 @@ jobs:
       last: {run: [cat, '/dev/null'], needs: [nap]}
   parent: {steps: {kid: {job: good, with: {name: child}}}}
   parent-of-long: {steps: {kid: {job: long}}}
+  parent-of-little-time: {run_timeout: 300ms, steps: {kid: {job: long}}}
   elsewhere: {shell: 'echo $DIBS_STEP >>placed', runs_on: eu}
 """
 
@@ -258,6 +259,10 @@ jobs: {alone: {run: ['true'], lock: {key: mine, retries: 1, retry_delay: 400ms}}
         self.ok("job", "cancel", run)
         self.fails(125, "job", "wait", run)
         wait_until(lambda: not alive(pid), "the command of the child to end")
+        os.unlink(self.path("pid"))
+        self.fails(124, "job", "start", "parent-of-little-time", "--wait")
+        if self.text("pid"):
+            wait_until(lambda: not alive(self.pid()), "the command of the other child to end")
         self.stop(node)
 
     def test_a_node_runs_only_its_own_commands(self):

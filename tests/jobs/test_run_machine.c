@@ -573,6 +573,29 @@ static void test_batch(void **unused)
 }
 
 /* A step that is a run of another job: made once, waited for, its result passed on. */
+/* A run with the limit of its parent, admitted at 1 s: the earlier of both holds. */
+static void expect_limit(int64_t parent_us, int64_t timeout_ms, int64_t end_us)
+{
+    make_job(1);
+    job.run_timeout_ms = timeout_ms;
+    CHECK(DIBS_OK, dibs__run_make(&run, "j.1", &job, "h", err));
+    run.end_by_us = parent_us;
+    sc = (dibs__scene){.job = &job, .run = &run, .now_us = 1000000, .in = &in};
+    CHECK(DIBS_OK, dibs__run_start(&sc, err));
+    assert_int_equal(run.end_by_us, end_us);
+    done();
+}
+
+static void test_child_has_the_limit_of_its_parent(void **unused)
+{
+    (void)unused;
+    expect_limit(0, DIBS__JOB_NONE, 0);
+    expect_limit(0, 1000, 2000000);
+    expect_limit(5000000, DIBS__JOB_NONE, 5000000);
+    expect_limit(5000000, 1000, 2000000);
+    expect_limit(1500000, 1000, 1500000);
+}
+
 static void test_child(void **unused)
 {
     static dibs__step other_step = {.name = "main",
@@ -604,6 +627,11 @@ static void test_child(void **unused)
     CHECK(DIBS_OK, dibs__child_make(&job, &run, A, &other, "h2", &again, err));
     assert_string_equal(child.id, again.id);
     assert_string_equal(child.params[0].value, "eu-1");
+    assert_int_equal(child.end_by_us, 0);
+    dibs__run_fini(&again);
+    run.end_by_us = 7000000;
+    CHECK(DIBS_OK, dibs__child_make(&job, &run, A, &other, "h2", &again, err));
+    assert_int_equal(again.end_by_us, 7000000);
     dibs__run_fini(&again);
     CHECK(DIBS_OK, dibs__run_child(&sc, A, &child, err));
     assert_int_equal(dibs__run_resume_at(&run), 1000000 + 5000000);
@@ -779,6 +807,7 @@ int main(void)
         cmocka_unit_test(test_widest_run),
         cmocka_unit_test(test_batch),
         cmocka_unit_test(test_child),
+        cmocka_unit_test(test_child_has_the_limit_of_its_parent),
         cmocka_unit_test(test_runs_that_follow),
         cmocka_unit_test(test_cleanup_spares_the_living),
         cmocka_unit_test(test_ranks),
