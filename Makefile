@@ -13,7 +13,7 @@ build = cmake --build $(1) $(if $(VERBOSE),--verbose,-- --quiet)
 need = for tool in cmake ninja; do command -v $$tool >/dev/null || \
 	exec tools/install-packages.sh --name "cannot build: $$tool is not installed" build; done
 
-.PHONY: all run test test-long test-trixie test-bookworm bench chaos mutants coverage fuzz soak load spec web format tidy install uninstall clean help
+.PHONY: all run test test-long test-trixie test-bookworm bench chaos mutants coverage fuzz soak load spec web screenshots format tidy install uninstall clean help
 
 all: ## build build/dibs and build/libdibs.so (the default)
 	@$(need)
@@ -86,6 +86,12 @@ web: ## try every page of the dashboard in chromium: accessibility, 10,000 locks
 	@$(call configure,dev,build/dev)
 	@cmake --build build/dev --target dibs two_locks -- --quiet
 	@tests/web/run.sh build/dev
+
+screenshots: ## make the pictures of the dashboard in docs/
+	@tools/install-packages.sh build test
+	@$(call configure,dev,build/dev)
+	@cmake --build build/dev --target dibs two_locks -- --quiet
+	@DIBS_BIN=build/dev/dibs DIBS_TWO_LOCKS=build/dev/tests/e2e/two_locks python3 -B tests/web/shots.py docs
 
 format: ## lay out the C code with clang-format 14
 	@tools/format.sh --fix

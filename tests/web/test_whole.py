@@ -10,6 +10,7 @@ from runtools import main
 
 AXE = os.environ.get("DIBS_AXE")
 MANY = 10000
+STEPS = 30
 ADDRESSES = (("#/", "Most wanted"), ("#/locks", "nightly"), ("#/locks/nightly", "Who is next"), ("#/waits", "nightly"), ("#/audit", "Audit"))
 
 
@@ -19,6 +20,11 @@ class Whole(unittest.TestCase):
         self.addCleanup(self.scene.end)
         self.browser = Browser()
         self.addCleanup(self.browser.end)
+
+    def busy(self):
+        """Milliseconds that the thread of the page has worked."""
+        found = {m["name"]: m["value"] for m in self.browser.devtools("Performance.getMetrics")["metrics"]}
+        return found["TaskDuration"] * 1000
 
     def sign_in(self):
         self.browser.open(self.scene.page + "#token=" + self.scene.tokens["admin"])
@@ -44,7 +50,7 @@ class Whole(unittest.TestCase):
                 self.assertEqual(found, [], (theme, address))
 
     def test_many_locks(self):
-        """No task over 50 ms while the list of many locks is scrolled and searched; slower machines get more."""
+        """Only the rows in view are there, and a step of scrolling takes less than 50 ms of the processor."""
         connection = self.scene.connect()
         self.addCleanup(connection.close)
         for i in range(MANY):
@@ -52,17 +58,19 @@ class Whole(unittest.TestCase):
                                {"Authorization": "Bearer " + self.scene.tokens["admin"], "Content-Type": "application/json"})
             connection.getresponse().read()
         self.sign_in()
-        self.browser.run("window.long = []; new PerformanceObserver(l => l.getEntries().forEach(e => window.long.push(Math.round(e.duration)))).observe({ type: 'longtask' })")
         self.browser.run("location.hash = '#/locks?flat=1'")
         self.browser.await_text("many:0:0", "main")
-        for _ in range(30):
+        # Of the thread, not of the clock: other programs may be busy.
+        self.browser.devtools("Performance.enable", timeDomain="threadTicks")
+        before = self.busy()
+        for _ in range(STEPS):
             self.browser.run("scrollBy(0, 4000); await new Promise(go => setTimeout(go, 50))")
+        step_ms = (self.busy() - before) / STEPS
         self.assertLess(self.browser.run("return document.querySelectorAll('.rows .row').length"), 80)
         self.browser.fill("#find", "9999")
         self.browser.await_("return document.querySelectorAll('.rows .row').length === 1", "one row")
-        tasks = sorted(self.browser.run("return window.long"))
-        print(f"{MANY} locks: {len(tasks)} long tasks, the longest {tasks[-1] if tasks else 0} ms")
-        self.assertLess(tasks[-1] if tasks else 0, 250)
+        print(f"{MANY} locks: {step_ms:.1f} ms of the processor for a step of scrolling")
+        self.assertLess(step_ms, 50)
 
     def test_memory(self):
         """Elements and heap after a minute of changes are as after a quarter of it."""

@@ -74,7 +74,8 @@ function show() {
   document.querySelectorAll('#rail nav a').forEach(a => (a.dataset.page === name ? a.setAttribute('aria-current', 'page') : a.removeAttribute('aria-current')));
   document.title = `${page.title} · dibs`;
   scrollTo(0, 0);
-  if (!first && !document.activeElement?.matches('#find, dialog *, #token')) $('main').focus({ preventScroll: true });
+  const searches = name === 'locks' && document.activeElement === $('find');
+  if (!first && !searches && !document.activeElement?.matches('dialog *, #token')) $('main').focus({ preventScroll: true });
 }
 
 /* ---- The token. */

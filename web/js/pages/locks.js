@@ -3,7 +3,7 @@
 // SPDX-License-Identifier: MIT
 import { h, icon, put, text } from '../dom.js';
 import { now, since, ticks } from '../time.js';
-import { follow, state } from '../live.js';
+import { follow, on, state } from '../live.js';
 import { get, query } from '../api.js';
 import { count, empty, failed, kindMark, leaseBar, page, to, who } from '../parts.js';
 import { list } from '../list.js';
@@ -182,7 +182,7 @@ export default function locks(address) {
     branches = new Map([['', new Branch('')]]);
     turn++;
     loaded = false;
-    put(chips, buttons());
+    showChips();
     scrollTo(0, 0);
     ask.now();
   }
@@ -197,15 +197,22 @@ export default function locks(address) {
   }
 
   const chipsCount = h('small');
-  const buttons = () => [FILTERS.map(([value, label, n]) => h('button', { class: 'chip', type: 'button', 'aria-pressed': String(is.state === value), onclick: () => change({ state: value }) }, label,
-    state.overview && n(state.overview.counts) ? h('em', { text: ' ' + count(n(state.overview.counts)) }) : null)), chipsCount, h('span', { class: 'spring' }), sort,
+  let marks = []; // the numbers on the chips
+  const number = () => marks.forEach((mark, i) => { const n = state.overview && FILTERS[i][2](state.overview.counts); text(mark, n ? ' ' + count(n) : ''); });
+  const buttons = () => [FILTERS.map(([value, label], i) => h('button', { class: 'chip', type: 'button', 'aria-pressed': String(is.state === value), onclick: () => change({ state: value }) }, label, marks[i])), chipsCount, h('span', { class: 'spring' }), sort,
   h('button', { class: 'chip', type: 'button', 'aria-pressed': String(!tree()), disabled: !!(is.sort || is.q), onclick: () => change({ flat: !is.flat }) }, 'Flat')];
 
-  put(chips, buttons());
+  function showChips() {
+    marks = FILTERS.map(() => h('em'));
+    put(chips, buttons());
+    number();
+  }
+
+  showChips();
   put(view.body, chips, note, h('section', { class: 'card table locks' }, grid, foot));
   if (is.q) document.getElementById('find').value = is.q;
   const ask = follow(load, { every: 2000, kinds: ['locks'] });
-  view.ends.push(ask.stop, rows.stop, () => { document.getElementById('find').value = ''; });
+  view.ends.push(ask.stop, rows.stop, on('overview', number), () => { document.getElementById('find').value = ''; });
   let typing;
   return Object.assign(view, { shown: rows.redraw, move: rows.move, find: q => { clearTimeout(typing); typing = setTimeout(() => q !== is.q && change({ q }), 200); } });
 }
