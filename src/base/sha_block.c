@@ -34,6 +34,6 @@ void dibsx_sha_message(dibsx_sha_digest *digest, uint32_t *state, size_t words,
     digest(state, block);
     for (size_t i = 0; i < 4 * words; i++)
         out[i] = (unsigned char)(state[i / 4] >> (24 - 8 * (i % 4)));
-    /* Of a secret, perhaps. */
+    /* The message may be a secret. */
     explicit_bzero(block, sizeof(block));
 }

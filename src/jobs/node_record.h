@@ -45,7 +45,7 @@ void dibs__node_record_keep(const dibs__node_record *rec, bool draining,
 /* The node has left. */
 void dibs__node_record_leave(const char *id, dibs__intent *in);
 
-/* A user asks for its drain: the entry changes its index, and the node is told. */
+/* A user asks for its drain: the entry changes its index, and the bell rings. */
 void dibs__node_record_drain(const char *id, int64_t until_us,
                              dibs__intent *in);
 

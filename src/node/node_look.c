@@ -426,7 +426,7 @@ find_first(dibs__node *node, const view *v, const sweep *s)
     return NULL;
 }
 
-/* What is left may be done at once, but for an entry that a sweep does not get rid of. */
+/* The node looks again at once, but later if the sweep did not get rid of the first entry. */
 static void look_after_sweep(dibs__node *node, const sweep *s,
                              const dibs__node_entry *first)
 {
