@@ -2,24 +2,16 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/clock.h"
 #include "base/fail.h"
-#include "base/rand.h"
 #include "cli/job_board.h"
 #include "cli/print.h"
 #include "cli/verbs.h"
-#include "jobs/board_change.h"
+#include "jobs/board_start.h"
 #include "jobs/params.h"
-#include <dibs/lock.h>
 
 #include <stdio.h>
 #include <string.h>
 
-enum {
-    ID_DIGITS = 12,
-    LOCK_TTL_MS = 30000,
-    LOST_CODE = 122,
-    TIMEOUT_CODE = 124,
-    CANCELLED_CODE = 125
-};
+enum { LOST_CODE = 122, TIMEOUT_CODE = 124, CANCELLED_CODE = 125 };
 
 /* ---- waiting for the end of a run */
 
@@ -122,99 +114,28 @@ static int wait_run(const dibs__command *cmd)
 
 /* ---- start and rerun */
 
-typedef struct order {
-    const dibs__command *cmd;
-    char id[DIBS__RUN_ID_SIZE];
-    const dibs__run *older; /* of rerun */
-} order;
-
-/* "JOB.SUFFIX", of which the caller may give either form. */
+/* Starts a run with the params of the command line. */
 static dibs_status
-name_run(order *o, const char *job, const char *given, dibs_error *err)
+start_run(const dibs__command *cmd, const dibs__board *board, const char *id,
+          const dibs__member_of *member, dibs_error *err)
 {
-    char drawn[ID_DIGITS + 1];
-    size_t len = strlen(job);
-
-    if (given && strncmp(given, job, len) == 0 && given[len] == '.')
-        given += len + 1;
-    if (!given && !dibsx_random_hex(drawn, sizeof(drawn)))
-        return dibsx_fail(err, DIBS_INTERNAL, "the kernel has no randomness");
-    if (given &&
-        (!dibs__job_name_ok(given) || len + strlen(given) + 2 > sizeof(o->id)))
-        return dibsx_fail(err, DIBS_INVALID,
-                          "'%.60s' is no id of a run: letters, digits, '.', "
-                          "'_' and '-'",
-                          given);
-    (void)snprintf(o->id, sizeof(o->id), "%.100s.%s", job,
-                   given ? given : drawn);
-    return DIBS_OK;
-}
-
-/* "NAME=VALUE" options as pairs, whose texts are in the arena. */
-static dibs_status read_params(const dibs__command *cmd, dibs__arena *arena,
-                               dibs__pair *out, size_t *count, dibs_error *err)
-{
-    const char *const *given = dibs__opt_all(cmd, "param");
-
-    for (*count = 0; given && given[*count]; ++*count) {
-        char *copy = dibs__arena_text(arena, given[*count]);
-        char *sign = copy ? strchr(copy, '=') : NULL;
-
-        if (*count == DIBS__JOB_PARAMS_MAX)
-            return dibsx_fail(err, DIBS_INVALID, "a run has at most %d params",
-                              DIBS__JOB_PARAMS_MAX);
-        if (copy && !sign)
-            return dibsx_fail(err, DIBS_INVALID, "'%.60s' is no NAME=VALUE",
-                              copy);
-        if (sign)
-            *sign = '\0';
-        out[*count] = (dibs__pair){copy, sign ? sign + 1 : NULL};
-    }
-    return dibs__arena_ok(arena) ? DIBS_OK : dibsx_nomem(err, "params");
-}
-
-static dibs_status fill_params(const order *o, const dibs__job *job,
-                               dibs__run *run, dibs_error *err)
-{
-    dibs__pair given[DIBS__JOB_PARAMS_MAX];
-    dibs__pairs all = {.count = 0};
+    dibs__pair params[DIBS__JOB_PARAMS_MAX];
     size_t count = 0;
     dibs__arena *arena = dibs__arena_new();
-    dibs_status rc = arena ? read_params(o->cmd, arena, given, &count, err)
+    dibs_status rc = arena ? dibs__params_split(dibs__opt_all(cmd, "param"),
+                                                arena, params, &count, err)
                            : dibsx_nomem(err, "params");
 
     if (rc == DIBS_OK)
-        rc = dibs__params_fill(&job->params, given, count, arena, &all, err);
-    for (size_t i = 0; rc == DIBS_OK && i < all.count; i++)
-        rc = dibs__run_param(run, all.at[i].name, all.at[i].value, err);
+        rc = dibs__board_start(board, dibs__operands(cmd)[0], id, params, count,
+                               member, err);
     dibs__arena_free(arena);
-    return rc;
-}
-
-static dibs_status
-make_start(const dibs__job *job, const dibs__job_state *state, dibs__run *run,
-           void *arg, dibs_error *err)
-{
-    order *o = arg;
-    dibs_status rc = DIBS_OK;
-
-    if (!state->set[0])
-        return dibsx_fail(err, DIBS_NOTFOUND,
-                          "the job %s is in no set any more; load a file that "
-                          "has it",
-                          job->name);
-    rc = dibs__run_make(run, o->id, job, state->hash, err);
-    if (rc == DIBS_OK) {
-        run->cause = DIBS__CAUSE_HAND;
-        rc = fill_params(o, job, run, err);
-    }
     return rc;
 }
 
 static int start_job(const dibs__command *cmd)
 {
-    const char *job = dibs__operands(cmd)[0];
-    order o = {.cmd = cmd};
+    char id[DIBS__RUN_ID_SIZE];
     const dibs__member_of member = {.batch = dibs__opt_text(cmd, "batch"),
                                     .of =
                                         dibs__opt_given(cmd, "of")
@@ -230,43 +151,23 @@ static int start_job(const dibs__command *cmd)
     }
     code = dibs__board_open(cmd, &ob);
     if (!code) {
-        dibs_status rc = name_run(&o, job, dibs__opt_text(cmd, "id"), &err);
+        dibs_status rc =
+            dibs__run_id_of_hand(dibs__operands(cmd)[0],
+                                 dibs__opt_text(cmd, "id"), id, &err);
 
         if (rc == DIBS_OK)
-            rc = dibs__board_start_member(&ob.board, job, make_start, &o,
-                                          &member, &err);
-        code = rc == DIBS_OK ? report_run(cmd, &ob, o.id)
+            rc = start_run(cmd, &ob.board, id, &member, &err);
+        code = rc == DIBS_OK ? report_run(cmd, &ob, id)
                              : dibs__cli_fail(cmd, &err);
     }
     dibs__board_close(&ob);
     return code;
 }
 
-static dibs_status
-make_rerun(const dibs__job *job, const dibs__job_state *state, dibs__run *run,
-           void *arg, dibs_error *err)
-{
-    order *o = arg;
-    dibs_status rc = dibs__run_make(run, o->id, job, o->older->hash, err);
-
-    (void)state;
-    if (rc != DIBS_OK)
-        return rc;
-    run->cause = DIBS__CAUSE_RERUN;
-    memcpy(run->origin, o->older->id, sizeof(run->origin));
-    for (size_t i = 0; rc == DIBS_OK && i < o->older->param_count; i++)
-        rc = dibs__run_param(run, o->older->params[i].name,
-                             o->older->params[i].value, err);
-    if (rc == DIBS_OK)
-        rc = dibs__run_rerun(job, run, o->older, dibs__opt_text(o->cmd, "from"),
-                             err);
-    return rc;
-}
-
 static int rerun_run(const dibs__command *cmd)
 {
     dibs__run older;
-    order o = {.cmd = cmd, .older = &older};
+    char id[DIBS__RUN_ID_SIZE];
     dibs__open_board ob;
     dibs_error err = {0};
     int code = dibs__board_open(cmd, &ob);
@@ -276,17 +177,12 @@ static int rerun_run(const dibs__command *cmd)
         dibs_status rc =
             dibs__board_run(&ob.board, dibs__operands(cmd)[0], &older, &err);
 
-        if (rc == DIBS_OK && !dibs__state_final(older.state))
-            rc = dibsx_fail(&err, DIBS_BUSY,
-                            "the run %s has not ended; wait for its end, or "
-                            "cancel it",
-                            older.id);
         if (rc == DIBS_OK)
-            rc = name_run(&o, older.job, NULL, &err);
+            rc = dibs__run_id_of_hand(older.job, NULL, id, &err);
         if (rc == DIBS_OK)
-            rc = dibs__board_start_run(&ob.board, older.job, older.hash,
-                                       make_rerun, &o, &err);
-        code = rc == DIBS_OK ? report_run(cmd, &ob, o.id)
+            rc = dibs__board_rerun(&ob.board, &older, id,
+                                   dibs__opt_text(cmd, "from"), &err);
+        code = rc == DIBS_OK ? report_run(cmd, &ob, id)
                              : dibs__cli_fail(cmd, &err);
     }
     dibs__run_fini(&older);
@@ -315,53 +211,15 @@ static int cancel_runs(const dibs__command *cmd)
 
 /* ---- resume */
 
-typedef struct answer {
-    const char *bookmark;
-    const char *who;
-    const char *data;
-    size_t len;
-} answer;
-
-/* The lock tells a second caller that the first is at work; the version of the record
- * makes it happen once. */
-static dibs_status
-resume_locked(dibs__open_board *ob, const char *id, answer *a, dibs_error *err)
-{
-    char name[DIBS_NAME_MAX + 1];
-    dibs_lock *lock = NULL;
-    int len = snprintf(name, sizeof(name), "workflow:%s:bookmark:%s", id,
-                       a->bookmark);
-    dibs_status rc = DIBS_OK;
-
-    if (len < 0 || (size_t)len >= sizeof(name))
-        return dibsx_fail(err, DIBS_INVALID, "'%.60s' is no bookmark",
-                          a->bookmark);
-    rc = dibs_lock_new(ob->cl, name, DIBS_LOCK_OPTS(.ttl_ms = LOCK_TTL_MS),
-                       &lock, err);
-    if (rc == DIBS_OK)
-        rc = dibs_lock_try(lock, err);
-    if (rc == DIBS_BUSY)
-        rc = dibsx_fail(err, DIBS_BUSY,
-                        "the bookmark %s of the run %s is already in progress",
-                        a->bookmark, id);
-    if (rc == DIBS_OK) {
-        rc = dibs__board_bookmark(&ob->board, id, a->bookmark, a->data, a->len,
-                                  a->who, err);
-        (void)!dibs_lock_release(lock, NULL);
-    }
-    dibs_lock_free(lock);
-    return rc;
-}
-
 static int resume_run(const dibs__command *cmd)
 {
     const char *data = dibs__opt_text(cmd, "data");
     dibs__open_board ob;
     dibs_error err = {0};
-    answer a = {.bookmark = dibs__operands(cmd)[1],
-                .who = ob.who,
-                .data = data,
-                .len = data ? strlen(data) : 0};
+    dibs__resumption a = {.bookmark = dibs__operands(cmd)[1],
+                          .who = ob.who,
+                          .data = data,
+                          .len = data ? strlen(data) : 0};
     int code = 0;
 
     if (a.len > DIBS__RUN_RESULT_MAX) {
@@ -370,8 +228,8 @@ static int resume_run(const dibs__command *cmd)
         return DIBS__EXIT_USAGE;
     }
     code = dibs__board_open(cmd, &ob);
-    if (!code &&
-        resume_locked(&ob, dibs__operands(cmd)[0], &a, &err) != DIBS_OK)
+    if (!code && dibs__board_resume(&ob.board, dibs__operands(cmd)[0], &a,
+                                    &err) != DIBS_OK)
         code = dibs__cli_fail(cmd, &err);
     dibs__board_close(&ob);
     return code;

@@ -4,7 +4,7 @@
 
 #include "base/fail.h"
 #include "base/rand.h"
-#include "jobs/board_change.h"
+#include "jobs/board_stage.h"
 #include "jobs/params.h"
 #include <dibs/lock.h>
 #include <stdio.h>
@@ -78,11 +78,12 @@ make_start(const dibs__job *job, const dibs__job_state *state, dibs__run *run,
 
 dibs_status
 dibs__board_start(const dibs__board *board, const char *job, const char *id,
-                  const dibs__pair *params, size_t count, dibs_error *err)
+                  const dibs__pair *params, size_t count,
+                  const dibs__member_of *member, dibs_error *err)
 {
     order o = {.id = id, .params = params, .param_count = count};
 
-    return dibs__board_start_run(board, job, NULL, make_start, &o, err);
+    return dibs__board_start_member(board, job, make_start, &o, member, err);
 }
 
 static dibs_status
@@ -118,53 +119,79 @@ dibs_status dibs__board_rerun(const dibs__board *board, const dibs__run *older,
                                  err);
 }
 
-typedef struct answer {
-    const char *bookmark;
-    const char *who;
-    const void *data;
-    size_t len;
-} answer;
-
-static dibs_status
-resume_scene(dibs__scene *sc, bool doubt, void *arg, dibs_error *err)
+static dibs_status check_size(size_t len, dibs_error *err)
 {
-    const answer *a = arg;
+    return len <= DIBS__RUN_RESULT_MAX
+               ? DIBS_OK
+               : dibsx_fail(err, DIBS_INVALID,
+                            "the data has more than %d bytes; pass on where it "
+                            "is",
+                            DIBS__RUN_RESULT_MAX);
+}
 
-    (void)doubt;
-    return dibs__run_bookmark(sc, a->bookmark, a->data, a->len, a->who, err);
+/* Whether it can be resumed now, before any work is done. */
+static dibs_status check_bookmark(const dibs__board *board, const char *run,
+                                  const dibs__resumption *a, dibs_error *err)
+{
+    dibs__stage st;
+    dibs_status rc = DIBS_OK;
+
+    dibs__stage_init(&st);
+    rc = dibs__stage_run(board, run, &st, err);
+    if (rc == DIBS_OK)
+        rc = dibs__run_bookmark(&st.sc, a->bookmark, NULL, 0, a->who, err);
+    dibs__stage_fini(&st);
+    return rc;
+}
+
+/* Locks: that of the bookmark. */
+static dibs_status resume_held(const dibs__board *board, const char *run,
+                               const dibs__resumption *a, dibs_error *err)
+{
+    char made[DIBS__RUN_RESULT_MAX];
+    const void *data = a->data;
+    size_t len = a->len;
+    dibs_status rc = DIBS_OK;
+
+    if (a->work) {
+        data = made;
+        len = sizeof(made);
+        rc = check_bookmark(board, run, a, err);
+        if (rc == DIBS_OK)
+            rc = a->work(a->arg, made, &len, err);
+        if (rc == DIBS_OK)
+            rc = check_size(len, err);
+    }
+    return rc == DIBS_OK ? dibs__board_bookmark(board, run, a->bookmark, data,
+                                                len, a->who, err)
+                         : rc;
 }
 
 /* The lock tells a second caller that the first is at work; the version of the record
  * makes it happen once. */
 dibs_status dibs__board_resume(const dibs__board *board, const char *run,
-                               const char *bookmark, const void *data,
-                               size_t len, const char *who, dibs_error *err)
+                               const dibs__resumption *a, dibs_error *err)
 {
-    answer a = {bookmark, who, data, len};
     char name[DIBS_NAME_MAX + 1];
     dibs_lock *lock = NULL;
-    int size =
-        snprintf(name, sizeof(name), "workflow:%s:bookmark:%s", run, bookmark);
-    dibs_status rc = DIBS_OK;
+    int size = snprintf(name, sizeof(name), "workflow:%s:bookmark:%s", run,
+                        a->bookmark);
+    dibs_status rc = check_size(a->len, err);
 
-    if (size < 0 || (size_t)size >= sizeof(name))
-        return dibsx_fail(err, DIBS_INVALID, "'%.60s' is no bookmark",
-                          bookmark);
-    if (len > DIBS__RUN_RESULT_MAX)
-        return dibsx_fail(err, DIBS_INVALID,
-                          "the data has more than %d bytes; pass on where it "
-                          "is",
-                          DIBS__RUN_RESULT_MAX);
-    rc = dibs_lock_new(board->cl, name, DIBS_LOCK_OPTS(.ttl_ms = LOCK_TTL_MS),
-                       &lock, err);
+    if (rc == DIBS_OK && (size < 0 || (size_t)size >= sizeof(name)))
+        rc = dibsx_fail(err, DIBS_INVALID, "'%.60s' is no bookmark",
+                        a->bookmark);
+    if (rc == DIBS_OK)
+        rc = dibs_lock_new(board->cl, name,
+                           DIBS_LOCK_OPTS(.ttl_ms = LOCK_TTL_MS), &lock, err);
     if (rc == DIBS_OK)
         rc = dibs_lock_try(lock, err);
     if (rc == DIBS_BUSY)
         rc = dibsx_fail(err, DIBS_BUSY,
                         "the bookmark %s of the run %s is already in progress",
-                        bookmark, run);
+                        a->bookmark, run);
     if (rc == DIBS_OK) {
-        rc = dibs__board_change_run(board, run, resume_scene, &a, err);
+        rc = resume_held(board, run, a, err);
         (void)!dibs_lock_release(lock, NULL);
     }
     dibs_lock_free(lock);

@@ -3,7 +3,8 @@
 #ifndef DIBS_JOBS_BOARD_START_H
 #define DIBS_JOBS_BOARD_START_H
 
-#include "jobs/board.h"
+#include "jobs/board_change.h"
+#include <dibs/jobs.h>
 
 /* "JOB.SUFFIX", of which the caller may give either form; NULL: it is drawn. INVALID:
  * this is no id. */
@@ -12,12 +13,15 @@ DIBS_MUST_CHECK dibs_status dibs__run_id_of_hand(const char *job,
                                                  char out[DIBS__RUN_ID_SIZE],
                                                  dibs_error *err);
 
-/* Starts a run of the definition in force. OK also if there is a run of this id. BUSY: a
- * run lives, and the job allows one; INVALID: by its params. */
+/* Starts a run of the definition in force; `member` as of dibs__board_start_member(). OK
+ * also if there is a run of this id. BUSY: a run lives, and the job allows one; INVALID:
+ * by its params. */
 DIBS_MUST_CHECK dibs_status dibs__board_start(const dibs__board *board,
                                               const char *job, const char *id,
                                               const dibs__pair *params,
-                                              size_t count, dibs_error *err);
+                                              size_t count,
+                                              const dibs__member_of *member,
+                                              dibs_error *err);
 
 /* Starts a run with the definition and the params of an older one, from a step on (NULL:
  * all). BUSY: it has not ended, or as above. */
@@ -26,11 +30,22 @@ DIBS_MUST_CHECK dibs_status dibs__board_rerun(const dibs__board *board,
                                               const char *id, const char *from,
                                               dibs_error *err);
 
+/* A bookmark, and what its run goes on with. */
+typedef struct dibs__resumption {
+    const char *bookmark;
+    const char *who;
+    const void *data;
+    size_t len;
+    dibs_bookmark_fn *work; /* makes the data; NULL: it is there */
+    void *arg;
+} dibs__resumption;
+
 /* Resumes a run at a bookmark, under the lock workflow:RUN:bookmark:BOOKMARK. BUSY:
  * another caller is at it, or the run has not come to it; STALE: it was resumed
  * before. */
-DIBS_MUST_CHECK dibs_status dibs__board_resume(
-    const dibs__board *board, const char *run, const char *bookmark,
-    const void *data, size_t len, const char *who, dibs_error *err);
+DIBS_MUST_CHECK dibs_status dibs__board_resume(const dibs__board *board,
+                                               const char *run,
+                                               const dibs__resumption *answer,
+                                               dibs_error *err);
 
 #endif

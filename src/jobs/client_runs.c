@@ -4,16 +4,13 @@
 #include "base/clock.h"
 #include "base/fail.h"
 #include "base/opts.h"
-#include "base/rand.h"
 #include "base/uncancel.h"
-#include "jobs/board_change.h"
 #include "jobs/board_name.h"
+#include "jobs/board_start.h"
 #include "jobs/params.h"
 
 #include <stdio.h>
 #include <string.h>
-
-enum { ID_DIGITS = 12 };
 
 _Static_assert((int)DIBS_RUN_SKIPPED == (int)DIBS__STATE_SKIPPED &&
                    (int)DIBS_RUN_OK == (int)DIBS__STATE_OK &&
@@ -22,93 +19,6 @@ _Static_assert((int)DIBS_RUN_SKIPPED == (int)DIBS__STATE_SKIPPED &&
 
 /* ---- start */
 
-typedef struct order {
-    const char *id;
-    const dibs_start_opts *opts;
-} order;
-
-/* "name=value" texts as pairs, whose texts are in the arena. */
-static dibs_status split_params(const char *const *given, dibs__arena *arena,
-                                dibs__pair *out, size_t *count, dibs_error *err)
-{
-    for (*count = 0; given && given[*count]; ++*count) {
-        char *copy = dibs__arena_text(arena, given[*count]);
-        char *sign = copy ? strchr(copy, '=') : NULL;
-
-        if (*count == DIBS__JOB_PARAMS_MAX)
-            return dibsx_fail(err, DIBS_INVALID, "a run has at most %d params",
-                              DIBS__JOB_PARAMS_MAX);
-        if (copy && !sign)
-            return dibsx_fail(err, DIBS_INVALID, "'%.60s' is no name=value",
-                              copy);
-        if (sign)
-            *sign = '\0';
-        out[*count] = (dibs__pair){copy, sign ? sign + 1 : NULL};
-    }
-    return dibs__arena_ok(arena) ? DIBS_OK : dibsx_nomem(err, "params");
-}
-
-static dibs_status fill_params(const order *o, const dibs__job *job,
-                               dibs__run *run, dibs_error *err)
-{
-    dibs__pair given[DIBS__JOB_PARAMS_MAX];
-    dibs__pairs all = {.count = 0};
-    dibs__arena *arena = dibs__arena_new();
-    size_t count = 0;
-    dibs_status rc =
-        arena ? split_params(o->opts->params, arena, given, &count, err)
-              : dibsx_nomem(err, "params");
-
-    if (rc == DIBS_OK)
-        rc = dibs__params_fill(&job->params, given, count, arena, &all, err);
-    for (size_t i = 0; rc == DIBS_OK && i < all.count; i++)
-        rc = dibs__run_param(run, all.at[i].name, all.at[i].value, err);
-    dibs__arena_free(arena);
-    return rc;
-}
-
-static dibs_status
-make_start(const dibs__job *job, const dibs__job_state *state, dibs__run *run,
-           void *arg, dibs_error *err)
-{
-    const order *o = arg;
-    dibs_status rc;
-
-    if (!state->set[0])
-        return dibsx_fail(err, DIBS_NOTFOUND,
-                          "the job %s is in no set any more; load a file that "
-                          "has it",
-                          job->name);
-    rc = dibs__run_make(run, o->id, job, state->hash, err);
-    if (rc == DIBS_OK) {
-        run->cause = DIBS__CAUSE_HAND;
-        rc = fill_params(o, job, run, err);
-    }
-    return rc;
-}
-
-/* "JOB.SUFFIX", of which the caller may give either form. */
-static dibs_status name_run(const char *job, const char *given,
-                            char out[DIBS__RUN_ID_SIZE], dibs_error *err)
-{
-    char drawn[ID_DIGITS + 1];
-    size_t len = strlen(job);
-
-    if (given && strncmp(given, job, len) == 0 && given[len] == '.')
-        given += len + 1;
-    if (!given && !dibsx_random_hex(drawn, sizeof(drawn)))
-        return dibsx_fail(err, DIBS_INTERNAL, "the kernel has no randomness");
-    if (given && (!dibs__job_name_ok(given) ||
-                  len + strlen(given) + 2 > DIBS__RUN_ID_SIZE))
-        return dibsx_fail(err, DIBS_INVALID,
-                          "'%.60s' is no id of a run: letters, digits, '.', "
-                          "'_' and '-'",
-                          given);
-    (void)snprintf(out, DIBS__RUN_ID_SIZE, "%.100s.%s", job,
-                   given ? given : drawn);
-    return DIBS_OK;
-}
-
 dibs_status
 dibs_job_start(dibs_client *cl, const char *job, const dibs_start_opts *given,
                char run[DIBS_RUN_SIZE], dibs_error *err)
@@ -116,25 +26,28 @@ dibs_job_start(dibs_client *cl, const char *job, const dibs_start_opts *given,
     DIBSX_UNCANCEL;
     char id[DIBS__RUN_ID_SIZE];
     dibs_start_opts opts;
-    order o = {.id = id, .opts = &opts};
-    dibs__member_of batch = {.of = 0};
+    dibs__pair params[DIBS__JOB_PARAMS_MAX];
+    size_t param_count = 0;
+    dibs__arena *arena = dibs__arena_new();
     dibs__board board;
     const char *name = NULL;
-    dibs_status rc = dibs__board_split(cl, job, &board, &name, err);
+    dibs_status rc = arena ? dibs__board_split(cl, job, &board, &name, err)
+                           : dibsx_nomem(err, "params");
 
     run[0] = '\0';
     if (rc == DIBS_OK)
         rc = dibsx_opts_copy(&opts, sizeof(opts), given, "DIBS_START_OPTS()",
                              err);
     if (rc == DIBS_OK)
-        rc = name_run(name, opts.id, id, err);
-    if (rc == DIBS_OK) {
-        batch = (dibs__member_of){.batch = opts.batch, .of = opts.of};
-        rc =
-            dibs__board_start_member(&board, name, make_start, &o, &batch, err);
-    }
+        rc = dibs__run_id_of_hand(name, opts.id, id, err);
+    if (rc == DIBS_OK)
+        rc = dibs__params_split(opts.params, arena, params, &param_count, err);
+    if (rc == DIBS_OK)
+        rc = dibs__board_start(&board, name, id, params, param_count,
+                               &(dibs__member_of){opts.batch, opts.of}, err);
     if (rc == DIBS_OK)
         dibs__board_join(&board, id, run);
+    dibs__arena_free(arena);
     return rc;
 }
 

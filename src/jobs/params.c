@@ -41,6 +41,27 @@ void dibs__param_variable(const char *name, char out[DIBS__PARAM_VARIABLE_SIZE])
         out[i] = (char)toupper((unsigned char)out[i]);
 }
 
+dibs_status dibs__params_split(const char *const *given, dibs__arena *arena,
+                               dibs__pair out[DIBS__JOB_PARAMS_MAX],
+                               size_t *count, dibs_error *err)
+{
+    for (*count = 0; given && given[*count]; ++*count) {
+        char *copy = dibs__arena_text(arena, given[*count]);
+        char *sign = copy ? strchr(copy, '=') : NULL;
+
+        if (*count == DIBS__JOB_PARAMS_MAX)
+            return dibsx_fail(err, DIBS_INVALID, "a run has at most %d params",
+                              DIBS__JOB_PARAMS_MAX);
+        if (copy && !sign)
+            return dibsx_fail(err, DIBS_INVALID, "'%.60s' is no NAME=VALUE",
+                              copy);
+        if (sign)
+            *sign = '\0';
+        out[*count] = (dibs__pair){copy, sign ? sign + 1 : NULL};
+    }
+    return dibs__arena_ok(arena) ? DIBS_OK : dibsx_nomem(err, "params");
+}
+
 /* ---- references */
 
 typedef enum ref_kind { REF_NONE, REF_DOLLAR, REF_TICK, REF_PARAM } ref_kind;

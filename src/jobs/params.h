@@ -24,6 +24,11 @@ bool dibs__param_name_ok(const char *name);
 void dibs__param_variable(const char *name,
                           char out[DIBS__PARAM_VARIABLE_SIZE]);
 
+/* "NAME=VALUE" texts, up to a NULL, as pairs whose texts are in the arena. */
+DIBS_MUST_CHECK dibs_status dibs__params_split(
+    const char *const *given, dibs__arena *arena,
+    dibs__pair out[DIBS__JOB_PARAMS_MAX], size_t *count, dibs_error *err);
+
 /* Completes what a run is given with defaults. INVALID: a param is unknown, missing,
  * given twice or against its pattern. A param without a value is left out. The texts of
  * *out are borrowed from both, its list is in the arena. */

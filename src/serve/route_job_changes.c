@@ -71,7 +71,8 @@ void dibs__serve_post_job_run(dibs__http_exchange *ex)
     rc = dibs__run_id_of_hand(job, dibs__http_header(ex, "Idempotency-Key"), id,
                               &err);
     if (rc == DIBS_OK)
-        rc = dibs__board_start(&board, job, id, params, count, &err);
+        rc = dibs__board_start(&board, job, id, params, count,
+                               &(dibs__member_of){.batch = NULL}, &err);
     dibs__serve_audit_log(ex, "job-run", job, 0, reason, rc);
     dibs__serve_changed(ex);
     if (rc == DIBS_OK)

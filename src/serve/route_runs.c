@@ -366,8 +366,13 @@ void dibs__serve_post_run_resume(dibs__http_exchange *ex)
         return;
     }
     dibs__serve_who(ex, who);
-    rc = dibs__board_resume(&board, id, bookmark, data ? data->text : NULL,
-                            data && data->text ? data->len : 0, who, &err);
+    rc = dibs__board_resume(
+        &board, id,
+        &(dibs__resumption){.bookmark = bookmark,
+                            .who = who,
+                            .data = data ? data->text : NULL,
+                            .len = data && data->text ? data->len : 0},
+        &err);
     dibs__serve_audit_log(ex, "run-resume", id, 0, reason, rc);
     dibs__serve_changed(ex);
     if (rc == DIBS_OK)
