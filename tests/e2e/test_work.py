@@ -135,9 +135,9 @@ class Ticks(Work):
         """It is in the list of nodes for a while, and the first by rank of some of the jobs."""
         many = self.write("many.yaml", "jobs:\n" + "".join(
             f"  j{i}: {{schedule: '* * * * * *', shell: 'echo j{i} >>ticked'}}\n" for i in range(6)))
-        first = self.node(file=many)
+        first = self.node(file=many, ttl="2s")
         wait_until(lambda: self.lines("ticked"), "a tick")
-        second = self.node("-j", "16", file=many)
+        second = self.node("-j", "16", file=many, ttl="2s")
         first.kill()
         first.wait()
         self.write("ticked", "")
