@@ -94,13 +94,6 @@ make_rerun(const dibs__job *job, const dibs__job_state *state, dibs__run *run,
     dibs_status rc = dibs__run_make(run, o->id, job, o->older->hash, err);
 
     (void)state;
-    if (rc != DIBS_OK)
-        return rc;
-    run->cause = DIBS__CAUSE_RERUN;
-    memcpy(run->origin, o->older->id, sizeof(run->origin));
-    for (size_t i = 0; rc == DIBS_OK && i < o->older->param_count; i++)
-        rc = dibs__run_param(run, o->older->params[i].name,
-                             o->older->params[i].value, err);
     return rc == DIBS_OK ? dibs__run_rerun(job, run, o->older, o->from, err)
                          : rc;
 }

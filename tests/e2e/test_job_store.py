@@ -188,6 +188,12 @@ class Runs(Jobs):
         self.assertEqual({step["name"]: step["state"] for step in shown["steps"]}["approve"], "OK")
         self.fails(1, "job", "rerun", run, "--from", "none")
 
+    def test_a_rerun_has_the_same_parameters(self):
+        run = self.start("report", "-p", "region=us")
+        self.ok("job", "cancel", run)
+        again = self.run_of(self.ok("job", "rerun", run).rstrip("\n"))
+        self.assertEqual((again["state"], again["origin"], again["params"]), ("QUEUED", run, {"region": "us"}))
+
 
 class Operator(Jobs):
     def setUp(self):

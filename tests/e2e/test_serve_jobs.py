@@ -169,6 +169,12 @@ class Jobs(ServeCase):
         self.assertEqual(again, "slow.again")
         self.assertEqual(self.await_run(again, "OK")["origin"], run)
 
+    def test_a_rerun_has_the_same_parameters(self):
+        run = self.run_of(self.daemon.post("/v1/jobs/hello/run", {"params": {"who": "ann"}}))
+        self.await_run(run, "OK")
+        again = self.run_of(self.daemon.post(f"/v1/runs/{run}/rerun"))
+        self.assertEqual(self.await_run(again, "OK")["params"], {"who": "ann"})
+
     def test_live_output(self):
         run = self.start("slow", headers={"Idempotency-Key": "live"})
         events, seen = self.events(run), []
