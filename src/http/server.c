@@ -21,7 +21,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { EVENTS_MAX = 64, ACCEPT_PAUSE_MS = 100 };
+enum { EVENTS_MAX = 64, ACCEPTS_MAX = 16, ACCEPT_PAUSE_MS = 100 };
 
 static void fill_defaults(dibs__http_opts *opts)
 {
@@ -62,9 +62,13 @@ static void set_listening(dibs__http_server *server, bool on)
     }
 }
 
+/* Only some at a time: since a crowd makes room for the next, clients that connect
+ * faster than they are accepted would keep the loop from all others. */
 static void accept_some(dibs__http_server *server, const dibs__http_door *door)
 {
-    while (server->link_count < server->opts.connections_max) {
+    for (int tries = 0; tries < ACCEPTS_MAX &&
+                        server->link_count < server->opts.connections_max;
+         tries++) {
         int fd = accept4(door->at.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
         if (fd >= 0) {

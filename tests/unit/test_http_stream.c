@@ -5,6 +5,8 @@
 #include "http/chunks.h"
 #include "http_world.h"
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -636,6 +638,53 @@ static void test_a_crowd(void **state)
     world_stop(&wd, 1000);
 }
 
+static void *storm_main(void *arg)
+{
+    http_world *wd = arg;
+    const struct sockaddr_in at = {.sin_family = AF_INET,
+                                   .sin_port = htons((uint16_t)wd->port),
+                                   .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    bool over = false;
+
+    while (!over) {
+        int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+        (void)connect(fd, (const struct sockaddr *)&at, sizeof(at));
+        close(fd);
+        pthread_mutex_lock(&wd->mutex);
+        over = wd->let_go;
+        pthread_mutex_unlock(&wd->mutex);
+    }
+    return NULL;
+}
+
+/* Clients that connect faster than they are accepted keep nobody from the loop. */
+static void test_a_storm(void **state)
+{
+    static follower fl;
+    pthread_t threads[4];
+    http_world wd;
+
+    (void)state;
+    world_start(&wd, (dibs__http_opts){0});
+    follow(&wd, GET("/ticks"), &fl);
+    for (size_t i = 0; i < COUNT_OF(threads); i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, storm_main, &wd), 0);
+    for (int i = 1; i <= 5; i++) {
+        char text[32];
+
+        world_tick(&wd, 1);
+        snprintf(text, sizeof(text), "tick %d\n", i);
+        await_text(&fl, text);
+    }
+    world_let_go(&wd);
+    for (size_t i = 0; i < COUNT_OF(threads); i++)
+        pthread_join(threads[i], NULL);
+    close(fl.fd);
+    world_await_open(&wd, 0);
+    world_stop(&wd, 1000);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -658,6 +707,7 @@ int main(void)
         cmocka_unit_test(test_stop_after_the_last_news),
         cmocka_unit_test(test_stop_without_patience),
         cmocka_unit_test(test_a_crowd),
+        cmocka_unit_test(test_a_storm),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
