@@ -22,6 +22,7 @@ typedef struct pool {
     pthread_cond_t work;    /* a call waits, or the pool closes */
     pthread_cond_t sooner;  /* the clock is to be looked at sooner */
     dibs_run *first, *last; /* calls that wait for a thread */
+    size_t waiting;         /* how many these are */
     dibs_run *running, *done;
     size_t idle, thread_count;
     pthread_t *threads; /* as many as slots */
@@ -54,6 +55,7 @@ static dibs_run *take_call(pool *pl)
     call = pl->first;
     if (call) {
         pl->first = call->next;
+        pl->waiting--;
         call->next = pl->running;
         pl->running = call;
         pthread_cond_signal(&pl->sooner);
@@ -292,10 +294,11 @@ prepare_call(dibs__node *node, dibs__node_task *task, const dibs__run *run,
     return dibs__call_fill(call, task->job, task->step, run, err);
 }
 
-/* Locks: pl->mutex. False: there is no thread for it. */
+/* An idle thread that is yet to wake up has one of the calls that wait already. Locks:
+ * pl->mutex. False: there is no thread for it. */
 static bool queue_call(pool *pl, dibs_run *call, size_t slots)
 {
-    if (pl->idle == 0 && pl->thread_count < slots &&
+    if (pl->waiting >= pl->idle && pl->thread_count < slots &&
         dibsx_thread_start(&pl->threads[pl->thread_count], make_calls, pl) == 0)
         pl->thread_count++;
     if (pl->thread_count == 0)
@@ -306,6 +309,7 @@ static bool queue_call(pool *pl, dibs_run *call, size_t slots)
     else
         pl->first = call;
     pl->last = call;
+    pl->waiting++;
     pthread_cond_signal(&pl->work);
     return true;
 }

@@ -607,6 +607,64 @@ static void a_batch_is_awaited(void **state)
     stop_node(&n);
 }
 
+/* As many calls as wait for each other. */
+typedef struct meeting {
+    atomic_int wanted, begun;
+} meeting;
+
+static dibs_status meet(dibs_run *run, void *arg, dibs_error *err)
+{
+    meeting *m = arg;
+
+    (void)err;
+    atomic_fetch_add(&m->begun, 1);
+    while (atomic_load(&m->begun) < atomic_load(&m->wanted) &&
+           dibs_run_go_on(run))
+        usleep(100);
+    return dibs_run_go_on(run) ? DIBS_OK : DIBS_TIMEOUT;
+}
+
+static void start_meeting(const node *n, int count, char run[DIBS_RUN_SIZE])
+{
+    char name[DIBS_RUN_SIZE], step[32];
+    dibs_graph *graph = NULL;
+
+    snprintf(step, sizeof(step), "of-%d", count);
+    snprintf(name, sizeof(name), "%s", at(n, step));
+    CHECK(DIBS_OK, dibs_graph_new(name, &graph, err));
+    for (int i = 0; i < count; i++) {
+        snprintf(step, sizeof(step), "step-%d", i);
+        CHECK(DIBS_OK, dibs_graph_add(graph, step, "meet", NULL, err));
+    }
+    CHECK(DIBS_OK, dibs_graph_start(n->cl, graph, run, err));
+    dibs_graph_free(graph);
+}
+
+/* Each has one call more than threads rest from the one before. */
+static void slots_are_used_at_once(void **state)
+{
+    dibs_jobs_opts opts = fast;
+    meeting m = {.begun = 0};
+    char run[DIBS_RUN_SIZE];
+    node n;
+
+    (void)state;
+    opts.slots = MEMBERS;
+    make_node(&n, core_name(), opts);
+    CHECK(DIBS_OK,
+          dibs_jobs_add(n.jobs, "meet", meet, &m,
+                        DIBS_JOB_OPTS(.timeout_ms = pace_ms(LONG_MS) / 4),
+                        err));
+    start_node(&n);
+    for (int i = 1; i <= MEMBERS; i++) {
+        atomic_store(&m.begun, 0);
+        atomic_store(&m.wanted, i);
+        start_meeting(&n, i, run);
+        assert_int_equal(await(&n, run).state, DIBS_RUN_OK);
+    }
+    stop_node(&n);
+}
+
 /* ---- misuse */
 
 static void a_mistake_is_reported_by_the_run(void **state)
@@ -648,6 +706,7 @@ int core_jobs_tests(void)
         cmocka_unit_test(a_second_caller_is_told_that_it_is_in_progress),
         cmocka_unit_test(a_graph_runs_jobs_in_order),
         cmocka_unit_test(a_batch_is_awaited),
+        cmocka_unit_test(slots_are_used_at_once),
         cmocka_unit_test(a_mistake_is_reported_by_the_run),
     };
 
