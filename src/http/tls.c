@@ -71,8 +71,11 @@ static dibs_status set_clients(SSL_CTX *ctx, const char *ca, dibs_error *err)
 
     if (!ca)
         return DIBS_OK;
+    /* The names come last, since only the settings free them. */
+    if (dibs__http_ssl.SSL_CTX_load_verify_file(ctx, ca) != 1)
+        return bad_file("authority of clients", ca, err);
     names = dibs__http_ssl.SSL_load_client_CA_file(ca);
-    if (!names || dibs__http_ssl.SSL_CTX_load_verify_file(ctx, ca) != 1)
+    if (!names)
         return bad_file("authority of clients", ca, err);
     dibs__http_ssl.SSL_CTX_set_client_CA_list(ctx, names);
     dibs__http_ssl.SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER, NULL);

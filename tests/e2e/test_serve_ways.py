@@ -177,10 +177,18 @@ class Tls(unittest.TestCase):
         again = self.connect()
         again.connect()
         self.assertEqual(self.certificate(again), "second")
+        # Nor does an authority's that has a second, broken one.
+        self.certs.issue("server", "first")
+        with open(self.certs.path("ca.pem"), "r+", encoding="utf-8") as file:
+            whole = file.read()
+            file.write("-----BEGIN CERTIFICATE-----\nbroken\n-----END CERTIFICATE-----\n")
+        self.daemon.process.send_signal(signal.SIGHUP)
+        self.assertIn("authority", self.daemon.await_event("reload_failed", 2)["message"])
+        with open(self.certs.path("ca.pem"), "w", encoding="utf-8") as file:
+            file.write(whole)
         self.assertEqual(self.daemon.dibs("acquire", "tls-stream", "-n", "--ttl", "60s").returncode, 0)
         wait_until(lambda: b"tls-stream" in events.readline(), "the event on the stream of before")
         stream.close()
-        self.certs.issue("server", "first")
         self.daemon.process.send_signal(signal.SIGHUP)
         self.daemon.await_event("reloaded", reloads + 2)
 
