@@ -113,6 +113,8 @@ class Daemon:
                 self.process.kill()
                 self.process.wait()
                 raise
+        if os.path.exists(self.log_path):
+            self.last_log = self.log_text()
         shutil.rmtree(self.folder, ignore_errors=True)
         return self.process.returncode
 
@@ -130,9 +132,9 @@ class ServeCase(unittest.TestCase):
     @classmethod
     def end_daemon(cls):
         """Sanitizers find leaks at the end, and say so by the exit code."""
-        text, code = cls.daemon.log_text(), cls.daemon.end()
+        code = cls.daemon.end()
         if code:
-            raise AssertionError(f"the daemon ended with {code}: {text[-2000:]}")
+            raise AssertionError(f"the daemon ended with {code}: {cls.daemon.last_log[-4000:]}")
 
     def name(self, tail=""):
         return self.id().rsplit(".", 1)[1] + tail

@@ -87,9 +87,9 @@ class Tls(unittest.TestCase):
 
     @classmethod
     def end_daemon(cls):
-        text, code = cls.daemon.log_text(), cls.daemon.end()
+        code = cls.daemon.end()
         if code:
-            raise AssertionError(f"the daemon ended with {code}: {text[-2000:]}")
+            raise AssertionError(f"the daemon ended with {code}: {cls.daemon.last_log[-4000:]}")
 
     def context(self, client=None):
         context = ssl.create_default_context(cafile=self.certs.path("ca.pem"))
@@ -206,9 +206,9 @@ class Listeners(unittest.TestCase):
 
     @classmethod
     def end_daemon(cls):
-        text, code = cls.daemon.log_text(), cls.daemon.end()
+        code = cls.daemon.end()
         if code:
-            raise AssertionError(f"the daemon ended with {code}: {text[-2000:]}")
+            raise AssertionError(f"the daemon ended with {code}: {cls.daemon.last_log[-4000:]}")
         if os.path.exists(cls.path):
             raise AssertionError("the daemon has left its socket behind")
 
