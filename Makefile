@@ -20,10 +20,10 @@ all: ## build build/dibs and build/libdibs.so (the default)
 	@$(call configure,release,build)
 	@$(if $(VERBOSE),,tools/step.sh "building build/dibs and build/libdibs.so") $(call build,build)
 
-run: ## install packages, build, and watch four workers share one lock (^C ends it)
+run: ## install packages, build, and watch four workers share one lock, with a dashboard (^C ends it)
 	@tools/install-packages.sh build
 	@$(MAKE) --no-print-directory all
-	@build/dibs demo
+	@build/dibs demo --dashboard 3427
 
 test: ## install packages, build with every compiler and sanitizer, run the tests
 	@tools/test.sh

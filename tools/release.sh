@@ -131,7 +131,7 @@ run_for() {
         wait $!
         rc=$?
         cat run.log
-        grep -q "All workers have stopped" run.log && exit $rc'
+        grep -q "Dashboard: http://127.0.0.1:" run.log && grep -q "All workers have stopped" run.log && exit $rc'
 }
 
 # The same tests with other servers behind the names that they start.

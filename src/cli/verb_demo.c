@@ -69,6 +69,9 @@ read_opts(const dibs__command *cmd, dibs__demo_opts *opts, dibs_error *err)
         .duration_ms = dibs__opt_ms(cmd, "duration"),
         .ttl_ms = dibs__opt_ms(cmd, "ttl"),
         .wait_ms = dibs__opt_ms(cmd, "wait"),
+        .dashboard = dibs__opt_given(cmd, "dashboard")
+                         ? (int)dibs__opt_int(cmd, "dashboard")
+                         : -1,
         .json = strcmp(dibs__opt_text(cmd, "log-format"), "json") == 0,
     };
     opts->colour = !opts->json && *dibs__colours_of(cmd)->bold;
@@ -80,6 +83,11 @@ read_opts(const dibs__command *cmd, dibs__demo_opts *opts, dibs_error *err)
         rc = dibsx_fail(err, DIBS_REFUSED,
                         "port %d and %d workers: there is no port above 65535",
                         opts->port, opts->workers);
+    if (rc == DIBS_OK && opts->dashboard > opts->port &&
+        opts->dashboard <= opts->port + opts->workers)
+        rc = dibsx_fail(err, DIBS_REFUSED,
+                        "port %d is of a worker; give --dashboard another one",
+                        opts->dashboard);
     return rc;
 }
 
@@ -116,6 +124,11 @@ static const dibs__option options[] = {
     {DIBS__ROW_SPAN("wait", 0, DIBS__DAYS(1)), .initial = "10s",
      .help = "How long POST /update waits for the lock before it answers that "
              "it could not be acquired."},
+    {DIBS__ROW_INT("dashboard", "PORT", 0, 65535),
+     .otherwise = "without a dashboard",
+     .help = "Start dibs serve on the same store, on this port of the loopback "
+             "interface, and print the address of its dashboard. If the port "
+             "is in use, or 0, it is another one."},
     {DIBS__SETTING_DATA_URL, .metavar = "URL", .offers = DIBS__URLS,
      .otherwise =
          "where the locks are; with redlock:, the first of the servers",
@@ -143,6 +156,10 @@ const dibs__verb dibs__verb_demo = {
              "shows the holder and the queue. SIGINT and SIGTERM stop all "
              "of it within five seconds, and so does the end of what reads "
              "its output.\n"
+             "With --dashboard, dibs serve runs beside the workers until then. "
+             "The address that the demonstration prints has a token that may "
+             "read and is valid for this run. If the daemon cannot start, the "
+             "log says why and the workers go on.\n"
              "The value is ADS_REDLOCK (dibs state get ADS_REDLOCK), the "
              "lock locks:ADS_REDLOCK (dibs show locks:ADS_REDLOCK). "
              "WARMUP_LAST_SUCCESSFUL has the time when the value was last "
@@ -156,6 +173,8 @@ const dibs__verb dibs__verb_demo = {
     .examples =
         "On the embedded store; stop it with ^C:\n"
         "  dibs demo\n"
+        "With a dashboard, as make run starts it:\n"
+        "  dibs demo --dashboard 3427\n"
         "From another terminal:\n"
         "  curl http://localhost:3001/status\n"
         "  curl -N http://localhost:3001/events\n"

@@ -4,6 +4,7 @@
  *     primary (log, status line, restarts)
  *       +- worker 1: HTTP on port + 1, operations of its own at the start
  *       +- worker 2: HTTP on port + 2, ...
+ *       +- dibs serve, if a dashboard is wanted
  *
  * It uses the library as any program would: by its public headers. Workers are
  * this program, executed anew, so that each opens the store by itself. */
@@ -32,6 +33,7 @@ typedef struct dibs__demo_opts {
     int64_t duration_ms; /* of each of them */
     int64_t ttl_ms;
     int64_t wait_ms; /* how long a request waits for the lock */
+    int dashboard;   /* port of the daemon; 0: any; -1: without one */
     bool json;       /* log lines are JSON */
     bool colour;
     bool status; /* a live line at the bottom of the terminal */

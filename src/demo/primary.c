@@ -1,5 +1,5 @@
 /* primary.c - the primary process: starts the workers, shows what they say, starts
- * those that die again, and stops them all.
+ * those that die again, and stops them all, and the daemon beside them.
  *
  * One loop on the main thread; signals are blocked and read there. The store is
  * looked at by the watch's thread, which never holds the loop up. */
@@ -7,6 +7,7 @@
 #include "base/fail.h"
 #include "base/url.h"
 #include "demo/child.h"
+#include "demo/dashboard.h"
 #include "demo/demo.h"
 #include "demo/log.h"
 #include "demo/spawn.h"
@@ -40,6 +41,7 @@ typedef struct primary {
     dibs__demo_output output;
     dibs__demo_merge merge;
     dibs__demo_watch watch;
+    dibs__demo_dashboard dashboard;
     dibs_client *cl;
     int signal_fd;
     int stop_signal;    /* 0 until it is to end */
@@ -102,6 +104,7 @@ static void reap(primary *pr)
 {
     char cause[128];
 
+    dibs__demo_dashboard_reap(&pr->dashboard, pr->stop_signal != 0);
     for (int id = 1; id <= pr->opts->workers; id++) {
         dibs__demo_child *child = &pr->children[id - 1];
         pid_t pid = child->pid;
@@ -135,6 +138,8 @@ static void signal_all(const primary *pr, int number)
         if (pr->children[i].pid)
             kill(pr->children[i].pid, number);
     }
+    if (pr->dashboard.pid)
+        kill(pr->dashboard.pid, number);
 }
 
 /* The first signal asks the workers to stop, another one does not wait. */
@@ -220,9 +225,9 @@ static void see_output(primary *pr, short revents)
  * by anyone, no more of it is taken, save at the end. */
 static void turn(primary *pr)
 {
-    struct pollfd fds[3 + DIBS__DEMO_WORKERS_MAX];
+    struct pollfd fds[4 + DIBS__DEMO_WORKERS_MAX];
     bool hear = dibs__demo_output_room(&pr->output) || pr->stop_signal;
-    nfds_t count = 3 + (nfds_t)pr->opts->workers;
+    nfds_t count = 4 + (nfds_t)pr->opts->workers;
 
     fds[0] = (struct pollfd){.fd = pr->signal_fd, .events = POLLIN};
     fds[1] = (struct pollfd){.fd = pr->watch.fd, .events = POLLIN};
@@ -230,15 +235,18 @@ static void turn(primary *pr)
                              .events = dibs__demo_output_pending(&pr->output)
                                            ? POLLOUT
                                            : 0};
+    fds[3] = (struct pollfd){.fd = pr->dashboard.fd, .events = POLLIN};
     for (int i = 0; i < pr->opts->workers; i++)
-        fds[3 + i] = (struct pollfd){.fd = hear ? pr->children[i].fd : -1,
+        fds[4 + i] = (struct pollfd){.fd = hear ? pr->children[i].fd : -1,
                                      .events = POLLIN};
     if (poll(fds, count, (int)rest_ms(pr)) <= 0)
         return;
     for (int i = 0; i < pr->opts->workers; i++) {
-        if (fds[3 + i].revents)
+        if (fds[4 + i].revents)
             dibs__demo_child_hear(&pr->children[i], &pr->merge);
     }
+    if (fds[3].revents)
+        dibs__demo_dashboard_hear(&pr->dashboard);
     if (fds[0].revents)
         take_signals(pr);
     if (fds[1].revents)
@@ -271,7 +279,8 @@ static void run(primary *pr)
                    "Starting %d worker processes...", pr->opts->workers);
     if (!pr->log.json)
         put_line(&pr->merge, "\n", 1);
-    while (!pr->stop_signal || running(pr) > 0) {
+    dibs__demo_dashboard_start(&pr->dashboard, pr->opts);
+    while (!pr->stop_signal || running(pr) > 0 || pr->dashboard.pid) {
         start_due(pr);
         if (pr->stop_signal && dibsx_now() >= pr->kill_at) {
             signal_all(pr, SIGKILL);
@@ -377,6 +386,7 @@ static dibs_status lead(const dibs__demo_opts *opts, dibs_error *err)
                               .arg = &pr.merge,
                               .json = opts->json,
                               .colour = opts->colour};
+    dibs__demo_dashboard_init(&pr.dashboard, &pr.log);
     pr.watch.fd = -1;
     for (int i = 0; i < opts->workers; i++) {
         pr.children[i].fd = -1;
@@ -396,6 +406,7 @@ static dibs_status lead(const dibs__demo_opts *opts, dibs_error *err)
     }
     for (int i = 0; i < opts->workers; i++)
         dibsx_buf_fini(&pr.children[i].part);
+    dibs__demo_dashboard_fini(&pr.dashboard);
     dibs__demo_line_free(pr.line);
     dibs__demo_merge_fini(&pr.merge);
     dibs__demo_output_fini(&pr.output);

@@ -1,4 +1,4 @@
-/* spawn.c - starting a worker: this program again.
+/* spawn.c - starting a worker or the daemon: this program again.
  *
  * Owns the words of the command line. Runs on the primary's main thread; between
  * fork and exec only what is safe there is called, for the primary has threads. */
@@ -16,7 +16,13 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-enum { WORDS_MAX = 32, ENV_MAX = 4096, TEXT_MAX = 4096, URLS_MAX = 2 };
+enum {
+    WORDS_MAX = 32,
+    ENV_MAX = 4096,
+    TEXT_MAX = 4096,
+    URLS_MAX = 2,
+    GIVEN_FD = 3 /* where a daemon looks for a socket that it is given */
+};
 
 /* A URL, which may have a password in it: the environment of a process can be read
  * in /proc, by debuggers and by what it starts. It is written to a pipe, which is
@@ -38,6 +44,9 @@ struct dibs__demo_line {
     size_t env_owned; /* the first ones are ours, the rest is inherited */
     hand_over urls[URLS_MAX];
     size_t url_count;
+    int listen_fd; /* of a daemon; -1: of a worker */
+    int tokens_fd;
+    char listen_pid[32]; /* "LISTEN_PID=N", written by the child */
     bool failed;
 };
 
@@ -88,6 +97,23 @@ static void add_words(dibs__demo_line *line, const dibs__demo_opts *opts)
     line->argv[line->argc] = line->id;
 }
 
+/* A daemon that only shows what is there; its log says when it is ready. */
+static void add_daemon_words(dibs__demo_line *line, const dibs__demo_opts *opts)
+{
+    char path[64];
+
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", line->tokens_fd);
+    add_word(line, "dibs", "serve");
+    add_word(line, "--tokens", path);
+    add_word(line, "--engine", "off");
+    add_word(line, "--access-log", "none");
+    add_word(line, "--log-format", "text");
+    add_word(line, "--drain-within", "1s");
+    add_ms(line, "--store-timeout", opts->timeout_ms);
+    if (opts->prefix)
+        add_word(line, "--prefix", opts->prefix);
+}
+
 static void
 add_variable(dibs__demo_line *line, const char *name, const char *value)
 {
@@ -104,11 +130,12 @@ add_variable(dibs__demo_line *line, const char *name, const char *value)
 }
 
 /* Settings of the surroundings have been heeded already, but for the passwords
- * that the library looks for itself. */
+ * that the library looks for itself. A service manager speaks to the primary alone. */
 static bool is_setting(const char *variable)
 {
-    static const char *const settings[] = {"DIBS_",
-                                           "NUM_WORKERS=", "HTTP_PORT="};
+    static const char *const settings[] = {"DIBS_",          "NUM_WORKERS=",
+                                           "HTTP_PORT=",     "LISTEN_",
+                                           "NOTIFY_SOCKET=", "WATCHDOG_"};
     static const char passwords[] = "DIBS_REDIS_";
 
     if (strncmp(variable, passwords, strlen(passwords)) == 0)
@@ -134,9 +161,14 @@ static void add_url(dibs__demo_line *line, const char *name, const char *url)
 static void add_environment(dibs__demo_line *line, const dibs__demo_opts *opts)
 {
     add_variable(line, "DIBS_CONFIG", "/dev/null");
+    if (line->listen_fd >= 0)
+        add_variable(line, "LISTEN_FDS", "1");
     line->env_owned = line->env_count;
+    if (line->listen_fd >= 0)
+        line->env[line->env_count++] = line->listen_pid;
     add_url(line, "DIBS_URL", opts->url);
-    add_url(line, "DIBS_DATA_URL", opts->data_url);
+    if (line->listen_fd < 0)
+        add_url(line, "DIBS_DATA_URL", opts->data_url);
     for (char **at = environ; *at && line->env_count < ENV_MAX - 1; at++) {
         if (!is_setting(*at))
             line->env[line->env_count++] = *at;
@@ -150,6 +182,7 @@ dibs_status dibs__demo_line_new(const dibs__demo_opts *opts,
 
     *out = line;
     if (line) {
+        line->listen_fd = -1;
         add_words(line, opts);
         add_environment(line, opts);
     }
@@ -158,6 +191,26 @@ dibs_status dibs__demo_line_new(const dibs__demo_opts *opts,
     dibs__demo_line_free(line);
     *out = NULL;
     return dibsx_nomem(err, "the workers");
+}
+
+dibs_status dibs__demo_daemon_line_new(const dibs__demo_opts *opts,
+                                       int listen_fd, int tokens_fd,
+                                       dibs__demo_line **out, dibs_error *err)
+{
+    dibs__demo_line *line = dibsx_zalloc(sizeof(*line));
+
+    *out = line;
+    if (line) {
+        line->listen_fd = listen_fd;
+        line->tokens_fd = tokens_fd;
+        add_daemon_words(line, opts);
+        add_environment(line, opts);
+    }
+    if (line && !line->failed)
+        return DIBS_OK;
+    dibs__demo_line_free(line);
+    *out = NULL;
+    return dibsx_nomem(err, "the daemon");
 }
 
 void dibs__demo_line_free(dibs__demo_line *line)
@@ -191,8 +244,9 @@ static bool write_urls(dibs__demo_line *line)
 
         if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0)
             return false;
-        ho->fd = ends[0];
-        whole = write(ends[1], ho->url, len) == (ssize_t)len;
+        ho->fd = fcntl(ends[0], F_DUPFD_CLOEXEC, DIBS__DEMO_FREE_FD);
+        close(ends[0]);
+        whole = ho->fd >= 0 && write(ends[1], ho->url, len) == (ssize_t)len;
         close(ends[1]);
         snprintf(ho->variable, sizeof(ho->variable), "%s=file:/proc/self/fd/%d",
                  ho->name, ho->fd);
@@ -202,7 +256,32 @@ static bool write_urls(dibs__demo_line *line)
     return true;
 }
 
-_Noreturn static void become(const dibs__demo_line *line, pid_t primary, int fd)
+/* Writes "LISTEN_PID=N"; snprintf() may not be called between fork and exec. */
+static void write_listen_pid(char *out, pid_t pid)
+{
+    static const char name[] = "LISTEN_PID=";
+    char digits[24], *at = digits;
+
+    memcpy(out, name, sizeof(name) - 1);
+    out += sizeof(name) - 1;
+    for (long rest = (long)pid; rest > 0; rest /= 10)
+        *at++ = (char)('0' + rest % 10);
+    while (at > digits)
+        *out++ = *--at;
+    *out = '\0';
+}
+
+/* A daemon has a group of its own, or a ^C would reach it twice. */
+static bool become_daemon(dibs__demo_line *line)
+{
+    write_listen_pid(line->listen_pid, getpid());
+    return setpgid(0, 0) == 0 && dup2(STDOUT_FILENO, STDERR_FILENO) >= 0 &&
+           fcntl(line->tokens_fd, F_SETFD, 0) == 0 &&
+           dup2(line->listen_fd, GIVEN_FD) >= 0 &&
+           fcntl(GIVEN_FD, F_SETFD, 0) == 0;
+}
+
+_Noreturn static void become(dibs__demo_line *line, pid_t primary, int fd)
 {
     sigset_t none;
 
@@ -210,20 +289,20 @@ _Noreturn static void become(const dibs__demo_line *line, pid_t primary, int fd)
     (void)prctl(PR_SET_PDEATHSIG, SIGTERM);
     for (size_t i = 0; i < line->url_count; i++)
         (void)fcntl(line->urls[i].fd, F_SETFD, 0);
-    if (getppid() == primary && dup2(fd, STDOUT_FILENO) >= 0) {
+    if (getppid() == primary && dup2(fd, STDOUT_FILENO) >= 0 &&
+        (line->listen_fd < 0 || become_daemon(line))) {
         sigprocmask(SIG_SETMASK, &none, NULL);
         execve("/proc/self/exe", line->argv, line->env);
     }
     _exit(127);
 }
 
-dibs_status dibs__demo_spawn(dibs__demo_line *line, int id, pid_t *pid, int *fd,
-                             dibs_error *err)
+/* 0, or the number of the error. */
+static int start(dibs__demo_line *line, pid_t *pid, int *fd)
 {
     pid_t primary = getpid();
     int ends[2] = {-1, -1}, number;
 
-    snprintf(line->id, sizeof(line->id), "%d", id);
     *pid = -1;
     if (write_urls(line) && pipe2(ends, O_CLOEXEC) == 0)
         *pid = fork();
@@ -235,9 +314,33 @@ dibs_status dibs__demo_spawn(dibs__demo_line *line, int id, pid_t *pid, int *fd,
         close(ends[1]);
     *fd = ends[0];
     if (*pid > 0)
-        return DIBS_OK;
+        return 0;
     if (ends[0] >= 0)
         close(ends[0]);
+    *fd = -1;
+    return number;
+}
+
+dibs_status dibs__demo_spawn(dibs__demo_line *line, int id, pid_t *pid, int *fd,
+                             dibs_error *err)
+{
+    int number;
+
+    snprintf(line->id, sizeof(line->id), "%d", id);
+    number = start(line, pid, fd);
+    if (number == 0)
+        return DIBS_OK;
     return dibsx_fail_at(err, DIBS_INTERNAL, dibsx_errno_name(number),
                          "cannot start worker %d: %s", id, strerror(number));
+}
+
+dibs_status dibs__demo_spawn_daemon(dibs__demo_line *line, pid_t *pid, int *fd,
+                                    dibs_error *err)
+{
+    int number = start(line, pid, fd);
+
+    if (number == 0)
+        return DIBS_OK;
+    return dibsx_fail_at(err, DIBS_INTERNAL, dibsx_errno_name(number),
+                         "cannot start dibs serve: %s", strerror(number));
 }

@@ -1,7 +1,9 @@
-"""Starting: settings, the warm-up guard, what can go wrong, and a terminal."""
+"""Starting: settings, the warm-up guard, what can go wrong, a terminal, and the dashboard."""
 # SPDX-License-Identifier: MIT
 import errno
 import fcntl
+import http.client
+import json
 import os
 import pty
 import re
@@ -163,6 +165,83 @@ class Terminal(DemoCase):
         process.wait(PATIENCE)
         in_time(time.monotonic() - began, 6)
         self.assertIsNone(self.show(LOCK))
+
+
+class Dashboard(DemoCase):
+    def look(self, ready):
+        """(port, token) of the address in that line, and nothing else is in it."""
+        found = re.fullmatch(r"http://127\.0\.0\.1:(\d+)/#token=([\w-]+)", ready["url"])
+        self.assertEqual(ready["message"], f"Dashboard: {ready['url']}")
+        return int(found[1]), found[2]
+
+    def ask(self, port, path, token=None, method="GET", body=None):
+        """The answer, of which the body is not read yet."""
+        conn = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
+        self.addCleanup(conn.close)
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        if body:
+            headers["Content-Type"] = "application/json"
+        conn.request(method, path, body, headers)
+        return conn.getresponse()
+
+    def test_the_address_leads_to_the_lock(self):
+        with socket.socket() as taken:
+            taken.bind(("127.0.0.1", 0))
+            taken.listen()
+            busy = taken.getsockname()[1]
+            cluster = Cluster(self, "--dashboard", str(busy), "--duration", "60s", workers=2, operations=1)
+            port, token = self.look(cluster.await_events("dashboard_ready")[0])
+        moved = cluster.events("dashboard_moved", port=port)
+        self.assertEqual([line["message"] for line in moved], [f"Port {busy} is in use; the dashboard takes port {port}"])
+        cluster.await_ready()
+
+        page = self.ask(port, "/")
+        self.assertEqual((page.status, page.headers.get_content_type()), (200, "text/html"))
+        self.assertIn(b"<title>", page.read())
+        self.assertEqual(self.ask(port, "/v1/locks").status, 401)
+
+        def people():
+            items = json.load(self.ask(port, "/v1/locks", token))["items"]
+            return [sorted(who["label"] for who in item["holders"] + item["waiters"]) for item in items if item["name"] == LOCK]
+
+        wait_until(lambda: people() == [["worker-1", "worker-2"]], "the holder and the waiter on the dashboard")
+        # The token in the address may only look.
+        broken = self.ask(port, f"/v1/locks/{LOCK}/break", token, "POST", '{"fence": 0, "reason": "a test"}')
+        self.assertEqual(broken.status, 403)
+        # A browser that follows the events does not hold the end up.
+        self.assertEqual(self.ask(port, "/v1/events", token).status, 200)
+        in_time(cluster.stop(signal.SIGINT), 5)
+        with socket.socket() as closed:
+            self.assertEqual(closed.connect_ex(("127.0.0.1", port)), errno.ECONNREFUSED)
+
+    def test_the_workers_go_on_without_it(self):
+        cluster = Cluster(self, "--dashboard", "0", workers=1).await_ready()
+        os.kill(cluster.await_events("dashboard_ready")[0]["daemon_pid"], signal.SIGKILL)
+        ended = cluster.await_events("dashboard_ended")[0]
+        self.assertEqual(ended["message"], "There is no dashboard: killed by signal 9 (Killed). The workers go on")
+        self.assertEqual(cluster.update(1, duration=0)[0], 200)
+        cluster.stop()
+
+    def test_a_terminal_ends_it_once(self):
+        """^C reaches the whole group of processes; the daemon ends by its primary alone."""
+        process = subprocess.Popen(
+            [DIBS, "demo", "--dashboard", "0", "--workers", "1", "--operations", "0", "--http-port", str(free_base(1))],
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=self.env, cwd=self.folder, start_new_session=True,
+        )
+        self.addCleanup(self.finish, process)
+        shown = ""
+        while "Dashboard: http" not in shown:
+            line = process.stdout.readline()
+            self.assertTrue(line, shown)
+            shown += line
+        os.killpg(process.pid, signal.SIGINT)
+        shown += process.stdout.read()
+        self.assertEqual(process.wait(PATIENCE), 0, shown)
+        self.assertNotIn("There is no dashboard", shown)
+        self.assertIn("All workers have stopped", shown)
+
+    def test_a_port_of_a_worker(self):
+        self.assertIn("port 3002 is of a worker", self.fails(78, "demo", "--dashboard", "3002", "--http-port", "3000"))
 
 
 if __name__ == "__main__":
