@@ -255,6 +255,7 @@ const dibs__verb dibs__verb_job_nodes = {
              "nothing new. A node that has died is listed until its record "
              "expires, three times its ttl after it was written.\n",
     .examples = "  dibs job nodes\n",
+    .exits = "0 the list was printed; it may be empty\n",
     .options = "json",
     .run = show_nodes,
 };
