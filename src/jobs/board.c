@@ -118,7 +118,7 @@ dibs__board_states(const dibs__board *board, const char *const *jobs,
                    size_t count, dibs__job_state *out, dibs_error *err)
 {
     char names[DIBS_GET_MANY_MAX][DIBS_NAME_MAX + 1];
-    const char *keys[DIBS_GET_MANY_MAX];
+    const char *keys[DIBS_GET_MANY_MAX] = {NULL};
     dibs_value values[DIBS_GET_MANY_MAX] = {0};
     dibs_status rc = DIBS_OK;
 
