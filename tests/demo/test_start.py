@@ -16,7 +16,7 @@ import termios
 import threading
 import time
 
-from demotools import DIBS, LOCK, PATIENCE, Cluster, DemoCase, free_base, in_time, main, wait_until
+from demotools import DIBS, LOCK, PATIENCE, Cluster, DemoCase, alive, free_base, in_time, main, wait_until
 
 
 class Settings(DemoCase):
@@ -189,11 +189,14 @@ class Dashboard(DemoCase):
             taken.bind(("127.0.0.1", 0))
             taken.listen()
             busy = taken.getsockname()[1]
-            cluster = Cluster(self, "--dashboard", str(busy), "--duration", "60s", workers=2, operations=1)
+            cluster = Cluster(self, "--dashboard", str(busy), "--wait", "1h", workers=2)
             port, token = self.look(cluster.await_events("dashboard_ready")[0])
         moved = cluster.events("dashboard_moved", port=port)
         self.assertEqual([line["message"] for line in moved], [f"Port {busy} is in use; the dashboard takes port {port}"])
+        # Not before: a worker that is still to warm up would wait for them.
         cluster.await_ready()
+        for worker in (1, 2):
+            cluster.in_background(worker, duration=60000)
 
         page = self.ask(port, "/")
         self.assertEqual((page.status, page.headers.get_content_type()), (200, "text/html"))
@@ -223,22 +226,23 @@ class Dashboard(DemoCase):
         cluster.stop()
 
     def test_a_terminal_ends_it_once(self):
-        """^C reaches the whole group of processes; the daemon ends by its primary alone."""
+        """^C reaches a whole group of processes, of which the daemon is none: its primary ends it."""
         process = subprocess.Popen(
-            [DIBS, "demo", "--dashboard", "0", "--workers", "1", "--operations", "0", "--http-port", str(free_base(1))],
+            [DIBS, "demo", "--dashboard", "0", "--workers", "1", "--operations", "0", "--http-port", str(free_base(1)),
+             "--log-format", "json"],
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=self.env, cwd=self.folder, start_new_session=True,
         )
         self.addCleanup(self.finish, process)
-        shown = ""
-        while "Dashboard: http" not in shown:
-            line = process.stdout.readline()
-            self.assertTrue(line, shown)
-            shown += line
+        line = {"event": None}
+        while line["event"] != "dashboard_ready":
+            line = json.loads(process.stdout.readline())
+        self.assertNotEqual(os.getpgid(line["daemon_pid"]), process.pid)
         os.killpg(process.pid, signal.SIGINT)
-        shown += process.stdout.read()
-        self.assertEqual(process.wait(PATIENCE), 0, shown)
-        self.assertNotIn("There is no dashboard", shown)
-        self.assertIn("All workers have stopped", shown)
+        events = [json.loads(line)["event"] for line in process.stdout]
+        self.assertEqual(process.wait(PATIENCE), 0, events)
+        self.assertNotIn("dashboard_ended", events)
+        self.assertEqual(events[-1], "primary_stopped")
+        self.assertFalse(alive(line["daemon_pid"]))
 
     def test_a_port_of_a_worker(self):
         self.assertIn("port 3002 is of a worker", self.fails(78, "demo", "--dashboard", "3002", "--http-port", "3000"))
