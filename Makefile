@@ -23,7 +23,7 @@ all: ## build build/dibs and build/libdibs.so (the default)
 run: ## install packages, build, and watch four workers share one lock, with a dashboard (^C ends it)
 	@tools/install-packages.sh build
 	@$(MAKE) --no-print-directory all
-	@build/dibs demo --dashboard 3427
+	@build/dibs demo --dashboard 3427 --every 15s
 
 test: ## install packages, build with every compiler and sanitizer, run the tests
 	@tools/test.sh

@@ -67,6 +67,7 @@ read_opts(const dibs__command *cmd, dibs__demo_opts *opts, dibs_error *err)
         .timeout_ms = dibs__opt_ms(cmd, "store-timeout"),
         .operations = (int)dibs__opt_int(cmd, "operations"),
         .duration_ms = dibs__opt_ms(cmd, "duration"),
+        .every_ms = dibs__opt_ms(cmd, "every"),
         .ttl_ms = dibs__opt_ms(cmd, "ttl"),
         .wait_ms = dibs__opt_ms(cmd, "wait"),
         .dashboard = dibs__opt_given(cmd, "dashboard")
@@ -118,6 +119,9 @@ static const dibs__option options[] = {
      .help = "How many operations each worker does when it starts."},
     {DIBS__ROW_SPAN("duration", 0, DIBS__MINUTES(1)), .initial = "2s",
      .help = "How long each of them takes."},
+    {DIBS__ROW_SPAN("every", 0, DIBS__DAYS(1)), .initial = "0s",
+     .help = "How often each worker does another one after these, all at the "
+             "same moment. 0 is never."},
     {DIBS__ROW_SPAN("ttl", 10, DIBS__DAYS(1)), .initial = "10s",
      .help = "The length of the lease: how long others wait when a worker was "
              "killed while it held the lock."},
@@ -174,7 +178,7 @@ const dibs__verb dibs__verb_demo = {
         "On the embedded store; stop it with ^C:\n"
         "  dibs demo\n"
         "With a dashboard, as make run starts it:\n"
-        "  dibs demo --dashboard 3427\n"
+        "  dibs demo --dashboard 3427 --every 15s\n"
         "From another terminal:\n"
         "  curl http://localhost:3001/status\n"
         "  curl -N http://localhost:3001/events\n"

@@ -31,6 +31,7 @@ typedef struct dibs__demo_opts {
     int port;            /* worker N listens on port + N */
     int operations;      /* that each worker does when it starts */
     int64_t duration_ms; /* of each of them */
+    int64_t every_ms;    /* between further ones; 0: there are none */
     int64_t ttl_ms;
     int64_t wait_ms; /* how long a request waits for the lock */
     int dashboard;   /* port of the daemon; 0: any; -1: without one */

@@ -85,6 +85,7 @@ static void add_words(dibs__demo_line *line, const dibs__demo_opts *opts)
     add_number(line, "--http-port", opts->port);
     add_number(line, "--operations", opts->operations);
     add_ms(line, "--duration", opts->duration_ms);
+    add_ms(line, "--every", opts->every_ms);
     add_ms(line, "--ttl", opts->ttl_ms);
     add_ms(line, "--wait", opts->wait_ms);
     add_ms(line, "--store-timeout", opts->timeout_ms);

@@ -51,6 +51,16 @@ static dibs_status connect_store(dibs__demo_work *work, dibs_error *err)
     return rc;
 }
 
+/* Until the next moment of all workers of this machine, so that they ask at once and
+ * there is a queue to see. */
+static dibs_status await_next(dibs__demo_work *work, dibs_error *err)
+{
+    const dibsx_nsec every = work->opts->every_ms * DIBSX_MS;
+    const dibsx_nsec left = every - dibsx_now() % every;
+
+    return dibs__demo_sleep(work, NULL, left / DIBSX_MS + 1, err);
+}
+
 /* One after the other; those of all workers contend. A failure of one is in the
  * log and not the end of the worker. */
 static void operate(dibs__demo_work *work)
@@ -60,7 +70,10 @@ static void operate(dibs__demo_work *work)
     dibs__demo_ad ad;
     char name[64];
 
-    for (int i = 1; i <= work->opts->operations && rc != DIBS_CANCELLED; i++) {
+    for (int i = 1; rc != DIBS_CANCELLED; i++) {
+        if (i > work->opts->operations &&
+            (work->opts->every_ms == 0 || await_next(work, &err) != DIBS_OK))
+            break;
         snprintf(name, sizeof(name), "Cache Update Operation %d", i);
         rc = dibs__demo_operate(work, name, work->opts->duration_ms, -1, &ad,
                                 &err);

@@ -72,6 +72,19 @@ class Settings(DemoCase):
         Cluster(self, "--store-timeout", "60s", workers=1).await_ready().stop()
 
 
+class Every(DemoCase):
+    def test_operations_go_on(self):
+        """Also after those of the start, and they contend; an end does not wait for the next."""
+        cluster = Cluster(self, "--every", "50ms", "--duration", "5ms", workers=2, operations=1)
+        for worker in (1, 2):
+            done = cluster.await_events("lock_released", 4, worker=worker)
+            self.assertEqual([line["operation"] for line in done[:4]], [f"Cache Update Operation {i}" for i in (1, 2, 3, 4)])
+        cluster.stop()
+        self.check_no_overlap(cluster)
+        cluster = Cluster(self, "--every", "1d", workers=1).await_ready()
+        in_time(cluster.stop(), 5)
+
+
 class WarmUp(DemoCase):
     def start_late_enough(self):
         """The whole of it happens within one minute."""
