@@ -299,10 +299,10 @@ static void reload(dibs__serve *sv)
 
     dibs__serve_notify_reloading();
     if (dibs__serve_setup_load(sv->tokens_path, &tokens, &err) == DIBS_OK &&
-        dibs__engine_check(sv->opts, &err) == DIBS_OK &&
+        dibs__serve_listeners_check(sv->opts, &err) == DIBS_OK &&
+        dibs__engine_reload(&sv->engine, &err) == DIBS_OK &&
         dibs__serve_listeners_reload(&sv->listeners, sv->opts, &err) ==
-            DIBS_OK &&
-        dibs__engine_reload(&sv->engine, &err) == DIBS_OK) {
+            DIBS_OK) {
         dibs__serve_say(&sv->log, DIBS_LOG_INFO, "reloaded",
                         DIBS__SERVE_FACTS(
                             {"tokens", NULL, (int64_t)tokens->count}),
