@@ -124,6 +124,15 @@ static void put_problem(dibsx_json *js, const dibs__serve *sv, int status,
     dibsx_json_pair_text(js, "code", problem->code);
 }
 
+void dibs__serve_fail_wait(dibs__http_exchange *ex, const dibs_error *err)
+{
+    if (err->status == DIBS_CANCELLED)
+        (void)dibs__serve_refuse(ex, 404, "session-unknown",
+                                 "the session has ended, and the wait with it");
+    else
+        (void)dibs__serve_fail(ex, err);
+}
+
 void dibs__serve_refuse_bound(dibs__http_exchange *ex, const dibs_error *err)
 {
     if (err->status == DIBS_LOST)

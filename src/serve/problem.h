@@ -19,6 +19,9 @@ const char *dibs__serve_problem_code(dibs_status rc);
 /* Answers with the failure of a call. Returns the writer for further members. */
 dibsx_json *dibs__serve_fail(dibs__http_exchange *ex, const dibs_error *err);
 
+/* The same for a call that waits for a session, and is cancelled when that ends. */
+void dibs__serve_fail_wait(dibs__http_exchange *ex, const dibs_error *err);
+
 /* Answers with a refusal of the daemon's own. Returns the writer, too. */
 dibsx_json *dibs__serve_refuse(dibs__http_exchange *ex, int status,
                                const char *code, const char *format, ...)

@@ -168,7 +168,7 @@ static void answer_outcome(dibs__http_exchange *ex, const char *name,
     dibsx_json *js;
 
     if (err->status != DIBS_OK) {
-        (void)dibs__serve_fail(ex, err);
+        dibs__serve_fail_wait(ex, err);
         return;
     }
     js = dibs__http_answer(ex, 200);

@@ -269,7 +269,7 @@ static bool ask_items(dibs__http_exchange *ex, void *arg, bool over)
         answer_items(ex, rv->pt, rv);
         rv->told = true;
     } else if (done) {
-        (void)dibs__serve_fail(ex, &rv->err);
+        dibs__serve_fail_wait(ex, &rv->err);
     } else if (over) {
         (void)dibs__serve_refuse(ex, 503, "cancelled",
                                  "the daemon is shutting down");

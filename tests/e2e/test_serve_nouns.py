@@ -148,6 +148,15 @@ class Meetings:
         self.end(first)
         wait_until(lambda: self.daemon.get(f"/v1/barriers/{name}").status == 404, "the end of the barrier")
 
+    def test_a_wait_ends_with_its_session(self):
+        name, session, answers = self.name(), self.session(), []
+        waiter = threading.Thread(target=lambda: answers.append(self.arrive(name, session, 1)))
+        waiter.start()
+        wait_until(lambda: self.daemon.get(f"/v1/barriers/{name}", role="read").status == 200, "an arrival")
+        self.end(session)
+        waiter.join()
+        self.assert_problem(answers[0], 404, "session-unknown")
+
     def test_barriers_are_checked(self):
         session = self.session()
         path = f"/v1/barriers/{self.name()}/arrive"
