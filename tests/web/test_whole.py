@@ -11,7 +11,8 @@ from runtools import main
 AXE = os.environ.get("DIBS_AXE")
 MANY = 10000
 STEPS = 30
-ADDRESSES = (("#/", "Most wanted"), ("#/locks", "nightly"), ("#/locks/nightly", "Who is next"), ("#/waits", "nightly"), ("#/audit", "Audit"))
+ADDRESSES = (("#/", "Most wanted"), ("#/locks", "nightly"), ("#/locks/nightly", "Who is next"), ("#/waits", "nightly"), ("#/audit", "Audit"),
+             ("#/jobs", "There is no job."), ("#/nodes", "No node is there"))
 
 
 class Whole(unittest.TestCase):

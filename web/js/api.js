@@ -75,8 +75,8 @@ export async function getMaybe(path) {
   }
 }
 
-export async function post(path, body = {}, method = 'POST') {
-  const answer = await call(path, { method, headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(body) });
+export async function post(path, body = {}, method = 'POST', headers = {}) {
+  const answer = await call(path, { method, headers: { 'Content-Type': 'application/json', ...headers }, body: JSON.stringify(body) });
   return answer.status === 204 ? {} : answer.json();
 }
 

@@ -15,6 +15,7 @@ import lock from './pages/lock.js';
 import waits from './pages/waits.js';
 import coordination from './pages/coordination.js';
 import queues from './pages/queues.js';
+import { jobs, nodes, run } from './pages/jobs.js';
 import audit from './pages/audit.js';
 
 /* Its address, its title, the key after g. */
@@ -24,8 +25,12 @@ const PAGES = [
   ['waits', 'Waits', 'w'],
   ['coordination', 'Coordination', 'c'],
   ['queues', 'Queues', 'q'],
+  ['jobs', 'Jobs', 'j'],
+  ['nodes', 'Nodes', 'n'],
   ['audit', 'Audit', 'a'],
 ];
+/* Pages without an item of their own in the navigation, and the one that they belong to. */
+const WITHIN = { runs: 'jobs' };
 /* (rest of the address, its query) => page. */
 const VIEWS = {
   '': overview,
@@ -33,6 +38,9 @@ const VIEWS = {
   waits,
   coordination,
   queues,
+  jobs,
+  runs: run,
+  nodes,
   audit: (_, query) => audit(query),
 };
 const KEYS = [['/', 'search'], ['j k', 'next, previous row'], ['Enter', 'open it'], ['← →', 'close, open a branch'], ['g then ' + PAGES.map(p => p[2]).join(' '), 'go to a page'],
@@ -71,7 +79,7 @@ function show() {
   page = link.state === 'denied' ? tokenPage() : (VIEWS[name] || missing)(rest, query);
   put($('main'), page.el);
   page.shown?.();
-  document.querySelectorAll('#rail nav a').forEach(a => (a.dataset.page === name ? a.setAttribute('aria-current', 'page') : a.removeAttribute('aria-current')));
+  document.querySelectorAll('#rail nav a').forEach(a => (a.dataset.page === (WITHIN[name] || name) ? a.setAttribute('aria-current', 'page') : a.removeAttribute('aria-current')));
   document.title = `${page.title} · dibs`;
   scrollTo(0, 0);
   const searches = name === 'locks' && document.activeElement === $('find');

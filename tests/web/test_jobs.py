@@ -1,0 +1,230 @@
+"""The pages of jobs, runs and nodes in a browser: rows, states, roles and actions, live output, and output that wants to be markup."""
+# SPDX-License-Identifier: MIT
+import os
+import tempfile
+import unittest
+
+from scene import Scene, wait_until  # first: it makes the modules of the other tests known
+from browser import Browser
+from runtools import main
+
+MARKUP = "<img src=x onerror=window.broken=1>"
+# A command with GATE ends when the test makes the file.
+GATE = "while ! test -e {0}; do sleep 0.02; done"
+JOBS = """
+set: served
+jobs:
+  hello:
+    description: Says MARKUP
+    concurrency: allow
+    params: {who: {default: world, pattern: '[a-z]+'}}
+    run: [sh, -c, 'echo "hello $DIBS_PARAM_WHO MARKUP"']
+  slow:
+    kill_after: 100ms
+    shell: 'echo begun; GATE; echo over'
+  nightly:
+    schedule: '0 2 * * *'
+    zone: Europe/Berlin
+    run: ['true']
+  hourly:
+    schedule: '0 * * * *'
+    run: ['true']
+  flow:
+    concurrency: allow
+    steps:
+      fetch: {shell: 'echo fetched'}
+      left: {shell: 'echo left side', needs: [fetch]}
+      right: {shell: 'echo try; exit 3', needs: [fetch], retry: {attempts: 2, delay: 10ms}, on_failure: continue}
+      ask: {wait: {bookmark: approval}, needs: [left, right]}
+      last: {shell: 'echo the last', needs: [ask]}
+"""
+
+
+class Jobs(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.TemporaryDirectory(prefix="dibs-jobs-")
+        cls.addClassCleanup(folder.cleanup)
+        cls.gate = folder.name + "/gate"
+        with open(folder.name + "/jobs.yaml", "w", encoding="utf-8") as file:
+            file.write(JOBS.replace("GATE", GATE.format(cls.gate)).replace("MARKUP", MARKUP))
+        cls.scene = Scene("--jobs", folder.name + "/jobs.yaml", "--slots", "8")
+        cls.addClassCleanup(cls.scene.end)
+        cls.browser = Browser()
+        cls.addClassCleanup(cls.browser.end)
+        wait_until(lambda: cls.scene.get("/v1/nodes").json["total"] == 1, "the node of the daemon")
+
+    def show(self, address, role="admin"):
+        """The page of an address, as a viewer with this role sees it."""
+        self.browser.open("about:blank")
+        self.browser.open(self.scene.page + "#token=" + self.scene.tokens[role])
+        self.browser.await_text(role, "#me")
+        self.browser.run("location.hash = args[0]", address)
+
+    def ask(self, label, name):
+        """Opens a question, which must name what it changes."""
+        self.browser.click_text(label)
+        self.browser.await_text(name, "dialog")
+
+    def confirm(self, reason=None):
+        if reason:
+            self.browser.fill("#reason", reason)
+        self.browser.click("dialog button[type=submit]")
+        self.browser.await_("return !document.querySelector('dialog')", "the end of the dialog")
+
+    def shown_run(self):
+        """The run whose page is shown."""
+        return self.browser.await_("return location.hash.startsWith('#/runs/') && decodeURIComponent(location.hash.slice(7))", "the page of a run")
+
+    def run_of(self, job, **body):
+        return self.scene.post(f"/v1/jobs/{job}/run", body).json["id"]
+
+    def state(self, run):
+        return self.scene.get("/v1/runs/" + run).json["state"]
+
+    def fits(self):
+        for width in (390, 1280, 2560):
+            self.browser.size(width)
+            self.assertLessEqual(self.browser.run("return document.documentElement.scrollWidth"), width)
+            self.picture(width)
+        self.browser.size(1280)
+
+    def picture(self, width):
+        if os.environ.get("DIBS_PICTURES"):
+            name = self.browser.run("return location.hash.replace(/\\W+/g, '-')")
+            self.browser.picture(f"{os.environ['DIBS_PICTURES']}/{name}-{width}.png")
+
+    def good(self):
+        """Nothing ran that the store said, and nothing failed."""
+        self.assertIsNone(self.browser.run("return window.broken ?? null"))
+        self.assertEqual([line for line in self.browser.complaints() if "Failed to load resource" not in line], [])
+
+    def test_list_and_one(self):
+        self.show("#/jobs")
+        self.browser.await_text("nightly", ".jobs")
+        self.browser.await_text("Says " + MARKUP, ".jobs")
+        # A run comes to the page by itself.
+        wait_until(lambda: self.state(self.run_of("hello")) != "", "a run")
+        self.browser.await_("return document.querySelectorAll('.jobs .streak a').length > 0", "a run among the latest")
+        self.fits()
+        self.browser.fill("#find", "night")
+        self.browser.await_("return document.querySelectorAll('.jobs .rows .row').length === 1", "one row")
+        self.browser.fill("#find", "none-such")
+        self.browser.await_text("Nothing fits.")
+        self.browser.click_text("12 hours")
+        self.browser.await_text("Runs, and ticks to come")
+        self.browser.await_("return document.querySelectorAll('.jobtime .tick').length >= 6 && document.querySelectorAll('.jobtime .is').length >= 1", "ticks and runs")
+        self.assertIn("hours=12", self.browser.run("return location.hash"))
+        self.fits()
+        self.browser.run("location.hash = '#/jobs/nightly'")
+        self.browser.await_text("0 2 * * *")
+        self.browser.await_text("02:00:00 +0", ".plain")
+        self.browser.await_text("It has not run yet.")
+        self.ask("Pause…", "nightly")
+        self.assertTrue(self.browser.run("return document.querySelector('dialog button[type=submit]').disabled"))
+        self.confirm("until " + MARKUP)
+        self.browser.await_text("until " + MARKUP, ".lead")
+        self.assertEqual(self.scene.get("/v1/jobs/nightly").json["paused"]["reason"], "until " + MARKUP)
+        self.ask("Resume…", "nightly")
+        self.confirm()
+        wait_until(lambda: not self.scene.get("/v1/jobs/nightly").json["paused"], "the job to go on")
+        self.browser.await_text("Next in")
+        self.fits()
+        self.good()
+        self.show("#/jobs/none")
+        self.browser.await_text("Not here")
+        # A reader is offered nothing.
+        self.show("#/jobs/nightly", "read")
+        self.browser.await_text("0 2 * * *")
+        self.assertEqual(self.browser.run("return document.querySelectorAll('main .acts button').length"), 0)
+
+    def test_run_now(self):
+        self.show("#/jobs/hello", "operate")
+        self.ask("Run now…", "hello")
+        self.browser.fill("#param-who", "BAD")
+        self.browser.click("dialog button[type=submit]")
+        self.browser.await_("return document.querySelector('dialog .badtext').innerText", "what the daemon refused")
+        self.browser.fill("#param-who", "ann")
+        self.confirm("to see it")
+        run = self.shown_run()
+        self.browser.await_text("hello ann " + MARKUP, ".output")
+        wait_until(lambda: self.state(run) == "OK", "the end of the run")
+        self.browser.await_text("ok", "h1")
+        self.ask("Run again…", run)
+        self.confirm()
+        wait_until(lambda: self.shown_run() != run, "the page of the new run")
+        self.browser.await_text("hello ann", ".output")
+        self.browser.await_text(run, "main")  # of which it is a repetition
+        self.good()
+
+    def test_live_output_and_cancel(self):
+        run = self.run_of("slow")
+        self.show("#/runs/" + run)
+        self.browser.await_text("begun", ".output")  # while it runs
+        self.assertFalse(self.state(run) in ("OK", "FAILED"))
+        self.browser.run("location.hash = '#/nodes'")
+        self.browser.await_text(run, ".nodes")
+        self.browser.await_text("1 of 8", ".nodes")
+        self.fits()
+        self.browser.click(".nodes .stepof")
+        self.assertEqual(self.shown_run(), run)
+        self.ask("Cancel…", run)
+        self.confirm("enough")
+        wait_until(lambda: self.state(run) == "CANCELLED", "the end of the run")
+        self.browser.await_text("cancelled", "h1")
+        self.browser.await_text("Run again…")
+        self.good()
+
+    def test_steps(self):
+        run = self.run_of("flow")
+        self.show("#/runs/" + run)
+        self.browser.await_("return document.querySelectorAll('.steps g').length === 5 && document.querySelectorAll('.steps .edge').length === 5", "the order of the steps")
+        self.browser.await_text("for approval", ".runsteps")
+        self.browser.await_text("before", ".runsteps")  # the first of two attempts
+        self.ask("Let it go on…", "approval")
+        self.confirm()
+        self.browser.await_text("the last", ".output")
+        wait_until(lambda: self.state(run) not in ("ACTIVE", "QUEUED"), "the end of the run")
+        # One step alone.
+        self.browser.run("[...document.querySelectorAll('.runsteps .row')].find(row => row.innerText.startsWith('left')).querySelector('button').click()")
+        self.browser.await_("const words = document.querySelector('.output').innerText; return words.includes('left side') && !words.includes('fetched')", "the output of one step")
+        self.browser.click_text("All of it")
+        self.browser.await_text("fetched", ".output")
+        self.fits()
+        self.browser.click_text("Rerun from here…")
+        self.browser.await_text("fetch", "dialog")
+        self.confirm()
+        wait_until(lambda: self.shown_run() != run, "the page of the new run")
+        self.browser.run("location.hash = '#/jobs/flow'")
+        self.browser.await_text(run, ".runs")
+        self.browser.await_text("echo left side", ".jobsteps")
+        self.fits()
+        self.good()
+
+    def test_states(self):
+        """No job and no node; then a drain, as an admin asks for it."""
+        scene = Scene("--engine", "off")
+        self.addCleanup(scene.end)
+        self.browser.open("about:blank")
+        self.browser.open(scene.page + "#token=" + scene.tokens["read"])
+        self.browser.await_text("read", "#me")
+        for address, words in (("#/jobs", "There is no job."), ("#/jobs?hours=2", "Nothing in this time."), ("#/nodes", "No node is there"), ("#/runs/none.1", "Not here")):
+            self.browser.run("location.hash = args[0]", address)
+            self.browser.await_text(words)
+        self.good()
+
+    def test_z_drain(self):
+        """The last, since the node ends."""
+        self.show("#/nodes", "operate")
+        self.browser.await_text("active", ".nodes")
+        self.assertEqual(self.browser.run("return document.querySelectorAll('main button').length"), 0)
+        self.show("#/nodes")
+        self.browser.await_text("active", ".nodes")
+        self.ask("Drain…", self.scene.get("/v1/nodes").json["items"][0]["id"])
+        self.confirm("new kernel")
+        self.browser.await_("const words = document.querySelector('main').innerText; return words.includes('draining') || words.includes('No node is there')", "the drain")
+        self.good()
+
+
+if __name__ == "__main__":
+    main()
