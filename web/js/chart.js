@@ -13,9 +13,6 @@ const load = () => (library ||= new Promise((go, fail) => {
   document.head.append(el);
 }));
 
-/* Steps of an axis that counts. */
-const WHOLE = [0, 1, 2, 3, 4, 5].flatMap(n => [1, 2, 5].map(d => d * 10 ** n));
-
 const colour = name => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
 /* chart('Time to acquire', [{ label: 'p99', color: '--wait', area: true }], { unit, log })
@@ -39,7 +36,7 @@ export function chart(title, lines, { unit = String, log = false, height = 190 }
       width: box.clientWidth, height, padding: [8, 8, 0, 0], legend: { show: false },
       cursor: { y: false, points: { size: 6 }, drag: { x: false, y: false } }, scales: { x: { time: true }, y: scale },
       axes: [{ ...axis, grid: { show: false }, space: 80, size: 26, values: (u, v) => v.map(x => (v[1] - v[0] < 60 ? clock : hour)(x * 1000)) },
-        { ...axis, size: 48, space: 36, ...(log ? {} : { incrs: WHOLE }), values: (u, v) => v.map(x => (x == null ? '' : unit(x))) }],
+        { ...axis, size: 48, space: 36, incrs: log ? undefined : [1, 2, 5, 10, 50, 100, 500, 1000, 5000], values: (u, v) => v.map(x => (x == null ? '' : unit(x))) }],
       series: [{}, ...lines.map(l => ({ stroke: colour(l.color), width: 1.6, points: { show: false }, fill: l.area ? colour(l.color) + '22' : undefined }))],
       hooks: { setCursor: [u => values(u.cursor.idx ?? data[0].length - 1)] },
     };

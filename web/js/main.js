@@ -29,7 +29,7 @@ const PAGES = [
   ['nodes', 'Nodes', 'n'],
   ['audit', 'Audit', 'a'],
 ];
-/* Pages without an item of their own in the navigation, and the one that they belong to. */
+/* Pages without an item in the navigation, and the one that they belong to. */
 const WITHIN = { runs: 'jobs' };
 /* (rest of the address, its query) => page. */
 const VIEWS = {
@@ -70,7 +70,7 @@ function missing() {
   return view;
 }
 
-/* Shows the page of the address. The focus goes to it, so that a screen reader says where one is. */
+/* Shows the page of the address, with the focus, which screen readers follow. */
 function show() {
   const { name, rest, query } = parse();
   const first = !page;
@@ -113,7 +113,7 @@ function tokenPage() {
   return view;
 }
 
-/* ---- What is wrong with the news, in one line: nothing old is shown as if it were new. */
+/* ---- What is wrong with the news: nothing old is shown as if it were new. */
 
 function notice() {
   const store = state.overview?.store, quiet = `since ${clock(link.heardAt)} (${calm(now() - link.heard)})`;

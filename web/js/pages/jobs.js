@@ -22,7 +22,6 @@ function once(el, state, draw) {
 const KINDS = { OK: 'good', FAILED: 'bad', CANCELLED: 'warn', MISSED: 'warn', RETRY: 'warn', WAITING: 'warn', ACTIVE: 'live', RUNNING: 'live', CLAIMED: 'live' };
 const OVER = ['OK', 'FAILED', 'CANCELLED', 'MISSED', 'SKIPPED'];
 const isOver = state => OVER.includes(state);
-/* The class of a state in pictures: one for each colour. */
 const shade = state => 'hue ' + (KINDS[state] || '');
 const stateMark = (state, reason) => [pill(state.toLowerCase(), KINDS[state]), reason && reason !== state.toLowerCase() && h('small', { text: ' ' + reason })];
 const STATUS = { paused: 'warn', running: 'live', due: 'good' };
@@ -30,14 +29,14 @@ const statusMark = job => pill(job.status, STATUS[job.status]);
 
 const scheduleText = job => job.schedule.join(' or ') || 'when asked';
 
-/* The latest runs of a job as bars, each as high as it was long, the newest at the right. */
+/* The latest runs as bars, as high as they were long, the newest at the right. */
 function streak(runs) {
   const top = Math.max(1, ...runs.map(r => r.took_ms || 0));
   return h('span', { class: 'streak' }, runs.map(r => h('a', { href: to('runs', r.id), class: shade(r.state), tabindex: -1, vars: { '--share': Math.max(0.15, Math.sqrt((r.took_ms || 0) / top)).toFixed(2) },
     title: `${moment(r.begun_at || r.made_at)}: ${r.state.toLowerCase()}${r.took_ms == null ? '' : ', ' + span(r.took_ms)}`, 'aria-label': r.id })));
 }
 
-/* How deep each step is: one below the deepest of those that it needs. */
+/* How deep each step is: below all that it needs. */
 function depths(steps) {
   const by = new Map(steps.map(step => [step.name, step])), known = new Map();
   const depth = step => {
@@ -134,7 +133,7 @@ const VIEWS = [['', 'List'], ['2', '2 hours'], ['12', '12 hours'], ['48', '2 day
 
 /* ---- All of them. */
 
-/* Asks less often than others: the store reads each run. */
+/* Less often than others: the store reads each run. */
 function sparing(ask) {
   let kept = {};
   return async (what, ms) => {
@@ -292,7 +291,7 @@ function one(name) {
 
 export const jobs = (name, address) => (name ? one(name) : all(address));
 
-/* ---- One run: its output. It follows the end until somebody scrolls up. */
+/* ---- The output of a run. It follows the end until somebody scrolls up. */
 
 const LINES_MAX = 3000;
 const CAUSES = { tick: 'it was due', hand: 'somebody asked', then: 'another run ended', rerun: 'run again', child: 'a step of another run' };
@@ -306,7 +305,7 @@ function output(id) {
   lines.addEventListener('scroll', () => { following = lines.scrollTop + lines.clientHeight > lines.scrollHeight - 30; jump.hidden = following; });
 
   const line = ([at, kind, words, step]) => h('li', { class: kind }, kind === 'out' && steps.length > 1 && !is.step && h('b', { text: step }), h('span', { text: words }), at && h('time', { text: clock(at) }));
-  /* Many lines come at once: they are shown together. */
+  /* Lines that come together are shown together. */
   function flush() {
     timer = 0;
     lines.append(...waiting.splice(0).slice(-LINES_MAX).map(line));
@@ -366,8 +365,6 @@ function output(id) {
     },
   };
 }
-
-/* ---- Steps and attempts. */
 
 /* Each step, and below it the attempts before its last. */
 const lineUp = run => run.steps.flatMap(step => [{ ...step, key: step.name, run },
