@@ -486,17 +486,19 @@ static void a_party_that_dies_breaks_the_generation(void **state)
 static void the_dead_break_one_generation(void **state)
 {
     contract *t = *state;
+    const int64_t ttl_ms = contract_brief_ms(50);
     member dead[4], b = party_of(t, 1, 5);
 
     for (size_t i = 0; i < 4; i++) {
         dead[i] = party_of(t, 0, 5);
-        dead[i].meet.ttl_ms = 50;
+        dead[i].meet.ttl_ms = ttl_ms;
         sit(&dead[i]);
         IN_TIME(meet(&dead[i], DIBS__KEEP) == DIBS_OK);
     }
     sit(&b);
-    IN_TIME(meet(&b, DIBS__ARRIVE) == DIBS_BUSY);
-    contract_sleep_until(dibsx_after_ms(dibsx_now(), 50 + CONTRACT_DRIFT_MS));
+    IN_TIME(meet(&b, DIBS__ARRIVE) == DIBS_BUSY && b.meet.live == 5);
+    contract_sleep_until(
+        dibsx_after_ms(dibsx_now(), ttl_ms + CONTRACT_DRIFT_MS));
     assert_status(meet(&b, DIBS__ARRIVE), DIBS_STALE);
     b.meet.after = b.meet.number;
     assert_status(meet(&b, DIBS__ARRIVE), DIBS_BUSY);
