@@ -30,6 +30,8 @@ if(DIBS_LLD AND DIBS_TESTS AND CMAKE_BUILD_TYPE STREQUAL "Debug")
   add_link_options(-fuse-ld=lld)
 endif()
 if(DIBS_SANITIZE)
+  # Lines are what a report shows; more costs a fifth of the time to compile.
+  set(CMAKE_C_FLAGS_DEBUG "-g1")
   add_compile_options(-fsanitize=${DIBS_SANITIZE} -fno-omit-frame-pointer
                       -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${DIBS_SANITIZE})
