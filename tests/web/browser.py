@@ -21,6 +21,10 @@ OPTIONS = ["--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disab
            "--hide-scrollbars", "--force-color-profile=srgb", "--no-proxy-server"]
 
 
+# The driver and its browser form a group, which ends when the pipe from the test does: a test that is killed leaves none behind.
+DRIVER = "exec 3<&0; (cat <&3 >/dev/null; kill -KILL 0) & exec chromedriver --port=0 --log-level=WARNING </dev/null 3<&-"
+
+
 class WebError(RuntimeError):
     """What the browser refused."""
 
@@ -31,8 +35,7 @@ class Browser:
     def __init__(self, width=1280, height=860, options=()):
         self.folder = tempfile.mkdtemp(prefix="dibs-web-")
         self.log = open(f"{self.folder}/driver.log", "wb")
-        self.driver = subprocess.Popen(["chromedriver", "--port=0", "--log-level=WARNING"], stdin=subprocess.DEVNULL,
-                                       stdout=self.log, stderr=self.log, start_new_session=True,
+        self.driver = subprocess.Popen(["sh", "-c", DRIVER], stdin=subprocess.PIPE, stdout=self.log, stderr=self.log, start_new_session=True,
                                        env={**os.environ, "HOME": self.folder, "TMPDIR": self.folder})
         try:
             self.port = wait_until(self.read_port, "the port of chromedriver")
@@ -82,6 +85,7 @@ class Browser:
         except ProcessLookupError:
             pass
         self.driver.wait()
+        self.driver.stdin.close()
         self.log.close()
         shutil.rmtree(self.folder, ignore_errors=True)
 
