@@ -123,6 +123,10 @@ void check_alive(history *hs)
         check_calls(hs, hs->logs[i]);
     if (failures > 0 && breach(hs, ALIVE))
         fprintf(hs->out, "%u workers ended as none may\n", failures);
-    if (left > 0 && breach(hs, ALIVE))
+    if (left == LEFT_UNKNOWN) {
+        if (breach_late(hs))
+            fprintf(hs->out, "nobody could tell which names were in use after "
+                             "all had gone\n");
+    } else if (left > 0 && breach(hs, ALIVE))
         fprintf(hs->out, "%u names were in use after all had gone\n", left);
 }

@@ -38,7 +38,8 @@ enum {
     BANK_ROOM = 8000000
 };
 
-#define NOBODY UINT32_MAX /* a fault that is on no worker */
+#define NOBODY       UINT32_MAX /* a fault that is on no worker */
+#define LEFT_UNKNOWN UINT32_MAX /* the store could not be asked */
 
 typedef enum key_kind {
     KEY_MUTEX,
@@ -183,7 +184,7 @@ typedef struct run_file {
     atomic_uint_fast64_t operations;
     atomic_uint_fast64_t holds;
     atomic_uint failures; /* workers that ended as none may */
-    atomic_uint left;     /* names that were in use when all had gone */
+    atomic_uint left;     /* names in use when all had gone, or LEFT_UNKNOWN */
     atomic_uint latch;    /* the one that is counted at */
     atomic_uint trials[WORKERS_MAX];
     atomic_uint trials_done;

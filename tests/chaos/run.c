@@ -29,7 +29,7 @@
 
 /* A name must be free so long after its last holder died: its ttl, a claim, a
  * place, and time for a busy machine. */
-#define SETTLE_NS INT64_C(30000000000)
+#define SETTLE_MS INT64_C(30000)
 
 enum { LANES_MAX = 4, PLAN_SHOWN = 20 };
 
@@ -215,20 +215,25 @@ static bool count_one(const dibs_lease_info *info, void *arg)
 static int settle_main(const char *folder)
 {
     run_file *rf = map_file(folder, "run", sizeof(*rf));
-    int64_t until = now_ns() + SETTLE_NS;
+    int64_t until = now_ns() + pace_ms(SETTLE_MS) * INT64_C(1000000);
+    unsigned left = LEFT_UNKNOWN;
     dibs_client *cl = NULL;
     dibs_error err = {0};
-    unsigned left = 1;
 
-    if (dibs_open(rf->url, NULL, &cl, &err) != DIBS_OK)
-        fprintf(stderr, "the store cannot be opened: %s\n", err.message);
-    while (cl && left > 0 && now_ns() < until) {
-        left = 0;
-        if (dibs_lease_list(cl, "chaos-", count_one, &left, &err) != DIBS_OK)
-            left = 1;
+    while (left > 0 && now_ns() < until) {
+        unsigned seen = 0;
+
+        if (!cl && dibs_open(rf->url, NULL, &cl, &err) != DIBS_OK)
+            cl = NULL;
+        if (cl &&
+            dibs_lease_list(cl, "chaos-", count_one, &seen, &err) == DIBS_OK)
+            left = seen;
         if (left > 0)
             sleep_ms(50);
     }
+    if (left == LEFT_UNKNOWN)
+        fprintf(stderr, "the store told nothing after the run: %s\n",
+                err.message);
     dibs_close(cl);
     atomic_store(&rf->left, left);
     return 0;
