@@ -7,8 +7,9 @@
  * was not in time. On a machine that was quick enough it has failed; else the judge
  * says so and repeats it, with more time for everything. It never passes a test
  * that did not pass, and any other failure stands. DIBS_JUDGE_TRIES sets how often
- * it tries (5), DIBS_JUDGE_LOG names a file for a line about each repetition, and
- * DIBS_PACE says how slow the machine is at least (1).
+ * it tries (5), DIBS_JUDGE_LOG names a file for a line about each repetition,
+ * DIBS_JUDGE_COSTS one for what each test took, and DIBS_PACE says how slow the machine
+ * is at least (1).
  *
  * Each try has a TMPDIR of its own, which is removed after it. One thread. */
 /* SPDX-License-Identifier: MIT */
@@ -21,6 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -219,21 +221,31 @@ static bool is_too_slow(const char *test, int number, const pace *pc)
     return slow;
 }
 
-int main(int argc, char **argv)
+static double seconds(struct timeval span)
 {
-    const char *word = getenv("DIBS_JUDGE_TRIES");
-    const char *least = getenv("DIBS_PACE");
-    int tries = word ? (int)strtol(word, NULL, 10) : TRIES;
-    double times = least ? strtod(least, NULL) : 1;
-    sigset_t ended, mask;
+    return (double)span.tv_sec + (double)span.tv_usec / 1e6;
+}
 
-    if (argc < 3) {
-        fprintf(stderr, "usage: judge NAME COMMAND...\n");
-        return 2;
-    }
-    sigemptyset(&ended);
-    sigaddset(&ended, SIGCHLD);
-    sigprocmask(SIG_BLOCK, &ended, &mask);
+/* What a test took of the clock and of the processors: in its own code, in the system. */
+static void note_cost(const char *test, double from_us)
+{
+    const char *path = getenv("DIBS_JUDGE_COSTS");
+    FILE *out = path ? fopen(path, "a") : NULL;
+    struct rusage used;
+
+    if (!out)
+        return;
+    getrusage(RUSAGE_CHILDREN, &used);
+    fprintf(out, "%s %.1f %.1f %.1f\n", test,
+            (moment_us(CLOCK_MONOTONIC) - from_us) / 1e6,
+            seconds(used.ru_utime), seconds(used.ru_stime));
+    fclose(out);
+}
+
+/* Runs the command until there is a judgement; the exit code. */
+static int
+try_until_judged(char **argv, int tries, double times, const sigset_t *mask)
+{
     for (int i = 1; i <= tries; i++) {
         pace pc = {0};
         int rc;
@@ -242,7 +254,7 @@ int main(int argc, char **argv)
             look(&pc);
         if (times_of(&pc) > times)
             times = times_of(&pc);
-        rc = attempt(argv + 2, times, &pc, &mask);
+        rc = attempt(argv + 2, times, &pc, mask);
         if (rc != PACE_MISSED)
             return rc;
         if (!is_too_slow(argv[1], i, &pc))
@@ -253,4 +265,26 @@ int main(int argc, char **argv)
     fprintf(stderr, "judge: %s could not be judged in %d tries\n", argv[1],
             tries);
     return 1;
+}
+
+int main(int argc, char **argv)
+{
+    const char *word = getenv("DIBS_JUDGE_TRIES");
+    const char *least = getenv("DIBS_PACE");
+    int tries = word ? (int)strtol(word, NULL, 10) : TRIES;
+    double times = least ? strtod(least, NULL) : 1;
+    double from_us = moment_us(CLOCK_MONOTONIC);
+    sigset_t ended, mask;
+    int rc;
+
+    if (argc < 3) {
+        fprintf(stderr, "usage: judge NAME COMMAND...\n");
+        return 2;
+    }
+    sigemptyset(&ended);
+    sigaddset(&ended, SIGCHLD);
+    sigprocmask(SIG_BLOCK, &ended, &mask);
+    rc = try_until_judged(argv, tries, times, &mask);
+    note_cost(argv[1], from_us);
+    return rc;
 }

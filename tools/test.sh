@@ -125,6 +125,9 @@ tests() {
     shift
     [[ $preset != [at]san ]] || fifths=5
     use_preset "$preset"
+    # What each test took: seconds of the clock, of its own code and of the system.
+    export DIBS_JUDGE_COSTS=$PWD/$logs/costs-$preset.txt
+    : >"$DIBS_JUDGE_COSTS"
     "${with[@]}" ctest --test-dir "build/$preset" -j"$fifths" --timeout 7200 --output-on-failure \
         --no-tests=error ${leave_out[@]+"${leave_out[@]}"} "$@"
 }
