@@ -597,47 +597,6 @@ static void numbers_that_make_no_sense_are_refused(void **state)
     dibs_close(cl);
 }
 
-/* A sanitizer costs more than the call. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-enum { CALL_NS = 5000 };
-#else
-enum { CALL_NS = 200 };
-#endif
-
-static int64_t now_ns(void)
-{
-    struct timespec at;
-
-    clock_gettime(CLOCK_MONOTONIC, &at);
-    return at.tv_sec * INT64_C(1000000000) + at.tv_nsec;
-}
-
-/* The best of many short runs, as a busy machine disturbs some. */
-static void a_closed_breaker_costs_little(void **state)
-{
-    dibs_client *cl = core_open();
-    dibs_breaker *br = open_breaker(cl, core_name(), NULL);
-    int64_t best = INT64_MAX;
-    dibs_pass pass;
-
-    (void)state;
-    assert_true(call(br, 1, true));
-    for (int run = 0; run < 200; run++) {
-        int64_t begun = now_ns(), took;
-
-        for (int i = 0; i < 200; i++) {
-            (void)!dibs_breaker_enter(br, &pass, NULL);
-            dibs_breaker_leave(br, &pass, true);
-        }
-        took = (now_ns() - begun) / 200;
-        best = took < best ? took : best;
-    }
-    print_message("a call costs %lld ns\n", (long long)best);
-    IN_TIME(best < CALL_NS);
-    dibs_breaker_free(br);
-    dibs_close(cl);
-}
-
 int core_breaker_tests(void)
 {
     const struct CMUnitTest tests[] = {
@@ -658,7 +617,6 @@ int core_breaker_tests(void)
         cmocka_unit_test(what_was_not_reported_is_sent_when_it_is_freed),
         cmocka_unit_test(calls_come_back_little_by_little),
         cmocka_unit_test(numbers_that_make_no_sense_are_refused),
-        cmocka_unit_test(a_closed_breaker_costs_little),
     };
 
     return cmocka_run_group_tests_name("breaker", tests, NULL, NULL);
