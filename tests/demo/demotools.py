@@ -18,6 +18,7 @@ from support import DIBS, PATIENCE, Case, in_time, main, span, wait_until  # noq
 __all__ = ["DIBS", "LOCK", "PACE", "PATIENCE", "REFUSAL", "DemoCase", "Cluster", "alive", "answered", "below",
            "free_base", "in_time", "main", "span", "wait_until"]
 
+CLAIM_MS = 3000  # for which a lock stays with a waiter that it was handed to
 LOCK = "locks:ADS_REDLOCK"
 REFUSAL = {"success": False, "message": "Could not acquire lock. Please try again later."}
 
@@ -145,8 +146,16 @@ class Cluster:
         took = time.monotonic() - began
         self.case.assertEqual(code, 0, self.process.stderr.read())
         self.case.assertEqual([pid for pid in self.everyone if alive(pid)], [])
-        self.case.assertIsNone(self.case.show(LOCK))
+        self.check_given_back()
         return took
+
+    def check_given_back(self):
+        """What was handed to a worker that was stopping goes back with its last step, for which the store may have had no time: then it ends with its claim."""
+        left = self.case.show(LOCK)
+        if left is None:
+            return
+        self.case.assertEqual([holder for holder in left["holders"] if holder["left_ms"] > CLAIM_MS], [], left)
+        raise NotInTime(f"nobody gave back {left}")
 
 
 class DemoCase(Case):
