@@ -15,9 +15,11 @@ build() {
     cmake --build "build/$preset" ${targets[@]+"${targets[@]}"} -- --quiet
 }
 
-# build_guarded PRESET: the programs of the tests that run with a sanitizer.
+# build_guarded PRESET: the programs of the tests that run with a sanitizer, of which
+# `guarded_programs` names the target.
+guarded_programs=guarded_programs
 build_guarded() {
-    build "$1" guarded_programs
+    build "$1" "$guarded_programs"
 }
 
 # build_warned PRESET: the same; and of all other programs the objects, which have the
@@ -32,5 +34,5 @@ build_warned() {
     }
     # Their paths are relative and have no spaces.
     # shellcheck disable=SC2086
-    build "$1" guarded_programs $objects
+    build "$1" "$guarded_programs" $objects
 }

@@ -16,7 +16,10 @@ mkdir -p "$logs"
 failed=()
 again=()
 leave_out=(-LE '^long$')
-[ "${1:-}" != --long ] || leave_out=()
+if [ "${1:-}" = --long ]; then
+    leave_out=()
+    guarded_programs=long_guarded_programs
+fi
 reporter=
 
 # Ends what still runs: each job is a group of processes (set -m, below).
@@ -162,6 +165,11 @@ if step asan "build with clang, warnings as errors" build_warned asan; then
 fi
 step tsan "build with gcc, warnings as errors" build_guarded tsan &&
     step tsan "unit, contract, core, store, fault tests" tests tsan -L "$guarded"
+# What is left is one by one, and the first still runs.
+step fuzz "each target for a moment" env SEED="$DIBS_SEED" tools/fuzz.sh 1
+step bench "build optimised" build bench bench dibs_docs &&
+    step bench "short form, to see that it works" bench/run.sh build/bench --quick
+step bench "what is installed is hardened" tests/tree/test_hardened.sh build/bench
 beside=
 if [ -n "$asan" ]; then
     if ! wait "$asan"; then
@@ -170,10 +178,6 @@ if [ -n "$asan" ]; then
     fi
     cat "$logs/asan.txt"
 fi
-step fuzz "each target for a moment" env SEED="$DIBS_SEED" tools/fuzz.sh 1
-step bench "build optimised" build bench bench dibs_docs &&
-    step bench "short form, to see that it works" bench/run.sh build/bench --quick
-step bench "what is installed is hardened" tests/tree/test_hardened.sh build/bench
 
 # The closing lines of all runs and, when nothing went wrong, their sum.
 if [ ${#failed[@]} -gt 0 ]; then
