@@ -176,6 +176,8 @@ void dibs__client_free(dibs_client *cl)
 {
     dibs__keeper_fini(cl);
     dibs__attached_free(cl);
+    dibsx_table_fini(&cl->by_owner);
+    dibsx_table_fini(&cl->by_name);
     dibs__store_close(cl->fallback);
     dibs__store_close(cl->st);
     pthread_cond_destroy(&cl->over);
@@ -192,15 +194,16 @@ void dibs__client_free(dibs_client *cl)
  * cl->mutex. */
 static void release_all(dibs_client *cl)
 {
-    for (size_t i = 0; i < DIBS__OWNER_BUCKETS; i++)
-        while (cl->by_owner[i]) {
-            dibs_lock *lock = cl->by_owner[i];
-            lock->refs++;
-            dibs__lock_let_go(lock);
-            dibs__lock_unlist(lock);
-            pthread_cond_broadcast(&lock->cond);
-            dibs__lock_unref(lock);
-        }
+    dibs_lock *lock;
+    size_t at = 0;
+
+    while ((lock = dibs__lock_any(cl, &at)) != NULL) {
+        lock->refs++;
+        dibs__lock_let_go(lock);
+        dibs__lock_unlist(lock);
+        pthread_cond_broadcast(&lock->cond);
+        dibs__lock_unref(lock);
+    }
 }
 
 void dibs_close(dibs_client *cl)

@@ -15,6 +15,7 @@
 #include "base/fail.h"
 #include "base/heap.h"
 #include "base/rand.h"
+#include "base/table.h"
 #include "core/async.h"
 #include "core/fork.h"
 #include "core/notices.h"
@@ -26,7 +27,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-enum { DIBS__OWNER_BUCKETS = 256, DIBS__OWNERS_AHEAD = 32 };
+enum { DIBS__OWNERS_AHEAD = 32 };
 
 /* The name of a thread, or what a caller calls itself, with its NUL. */
 enum { DIBS__IDENTITY_MAX = 32 };
@@ -86,8 +87,8 @@ struct dibs_client {
     dibs__keeper keeper;
     dibs__notice_handler *notice_handlers; /* the first registered first */
     dibs__notice_handler lock_notices;     /* finds its locks by owner: */
-    struct dibs_lock *by_owner[DIBS__OWNER_BUCKETS];
-    struct dibs_lock *by_name[DIBS__OWNER_BUCKETS]; /* see reentry.h */
+    dibsx_table by_owner;                  /* see handle.h */
+    dibsx_table by_name;                   /* see reentry.h */
 
     /* Asynchronous calls; see async.h. */
     dibs__async *async;         /* NULL until needed */

@@ -26,16 +26,15 @@ static void count_waiting(dibs_client *cl, dibs__name_table *table)
 {
     for (dibs__name_row *at = table->newest; at; at = at->older)
         at->waiting = 0;
-    for (size_t i = 0; i < DIBS__OWNER_BUCKETS; i++)
-        for (dibs_lock *lock = cl->by_owner[i]; lock; lock = lock->next_owner) {
-            dibs__name_row *name = NULL;
+    for (dibs_lock *lock = cl->acquires; lock; lock = lock->acquire.next) {
+        dibs__name_row *name = NULL;
 
-            if (lock->lease.state == DIBS__LEASE_ASKING ||
-                lock->lease.state == DIBS__LEASE_QUEUED)
-                name = dibs__name_table_use(table, lock->name);
-            if (name)
-                name->waiting++;
-        }
+        if (lock->lease.state == DIBS__LEASE_ASKING ||
+            lock->lease.state == DIBS__LEASE_QUEUED)
+            name = dibs__name_table_use(table, lock->name);
+        if (name)
+            name->waiting++;
+    }
 }
 
 /* False when memory is short. Locks: cl->mutex. */

@@ -6,6 +6,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/hash.h"
 #include "base/rand.h"
 #include "core/lock/lock_opts.h"
 #include <string.h>
@@ -36,43 +37,41 @@ void dibs__lock_exit(dibs_lock *lock)
     pthread_mutex_unlock(&lock->cl->mutex);
 }
 
-static dibs_lock **bucket_of(dibs_client *cl, const char *owner)
-{
-    /* Owners are random: two of their digits pick a bucket evenly. */
-    unsigned a = (unsigned char)owner[0];
-    unsigned b = (unsigned char)owner[1];
-
-    return &cl->by_owner[(a * 31 + b * 17) % DIBS__OWNER_BUCKETS];
-}
-
 void dibs__lock_list(dibs_lock *lock)
 {
-    dibs_lock **bucket = bucket_of(lock->cl, lock->lease.owner);
-
-    lock->next_owner = *bucket;
-    if (*bucket)
-        (*bucket)->at_owner = &lock->next_owner;
-    lock->at_owner = bucket;
-    *bucket = lock;
+    dibsx_table_add(&lock->cl->by_owner, &lock->by_owner,
+                    dibsx_hash_text(lock->lease.owner));
 }
 
 void dibs__lock_unlist(dibs_lock *lock)
 {
-    if (!lock->at_owner)
-        return;
-    *lock->at_owner = lock->next_owner;
-    if (lock->next_owner)
-        lock->next_owner->at_owner = lock->at_owner;
-    lock->at_owner = NULL;
+    dibsx_table_remove(&lock->cl->by_owner, &lock->by_owner);
+}
+
+static dibs_lock *lock_of(dibsx_table_node *node)
+{
+    return (dibs_lock *)(void *)((char *)node - offsetof(dibs_lock, by_owner));
 }
 
 dibs_lock *dibs__lock_by_owner(dibs_client *cl, const char *owner)
 {
-    dibs_lock *lock = *bucket_of(cl, owner);
+    dibsx_table_node *node =
+        dibsx_table_find(&cl->by_owner, dibsx_hash_text(owner));
 
-    while (lock && strcmp(lock->lease.owner, owner) != 0)
-        lock = lock->next_owner;
-    return lock;
+    while (node && strcmp(lock_of(node)->lease.owner, owner) != 0)
+        node = node->next;
+    return node ? lock_of(node) : NULL;
+}
+
+dibs_lock *dibs__lock_any(dibs_client *cl, size_t *at)
+{
+    dibsx_table_node *node = dibsx_table_from(&cl->by_owner, at);
+
+    if (!node) {
+        *at = 0;
+        node = dibsx_table_from(&cl->by_owner, at);
+    }
+    return node ? lock_of(node) : NULL;
 }
 
 void dibs__lock_begin(dibs_lock *lock, const char *owner)

@@ -19,6 +19,10 @@ void dibs__lock_list(dibs_lock *lock);
 void dibs__lock_unlist(dibs_lock *lock);
 dibs_lock *dibs__lock_by_owner(dibs_client *cl, const char *owner);
 
+/* One that is listed, NULL: none is. *at, 0 at first, is where the search goes on, so
+ * that a caller who unlists each does not search in vain. */
+dibs_lock *dibs__lock_any(dibs_client *cl, size_t *at);
+
 /* A new owner from the kernel's randomness. Locks: cl->mutex. */
 DIBS_MUST_CHECK dibs_status dibs__owner_new(dibs_client *cl,
                                             char out[DIBS_OWNER_SIZE],

@@ -44,8 +44,7 @@ typedef struct dibs__lock_entry {
     struct dibs_lock *via;    /* the handle that has the lease; NULL: this */
     struct dibs_lock *guests; /* those that hold through this one */
     struct dibs_lock *next_guest;
-    struct dibs_lock *next_name; /* in the client's table of names */
-    bool named;                  /* is in that table */
+    dibsx_table_node by_name; /* in the client's table of names */
 } dibs__lock_entry;
 
 /* Stickiness; see sticky.h. */
@@ -103,9 +102,8 @@ struct dibs_lock {
     bool callback_due; /* a callback is due: on_lost or on_yield */
     bool announcing;   /* the keeper is calling back */
     pthread_cond_t cond;
-    dibs_error why;               /* what went wrong in the current call */
-    struct dibs_lock *next_owner; /* in the client's table of owners */
-    struct dibs_lock **at_owner;  /* what points at it there; NULL: not in it */
+    dibs_error why;            /* what went wrong in the current call */
+    dibsx_table_node by_owner; /* in the client's table of owners */
 
     dibs__lock_due due;
     dibs__lock_entry entry;

@@ -13,13 +13,16 @@
 /* Every waiter asks the store again. Locks: cl->mutex. */
 static void hear_missed(dibs_client *cl, dibs__notice_handler *handler)
 {
+    dibs_lock *next;
+
     (void)handler;
-    for (size_t i = 0; i < DIBS__OWNER_BUCKETS; i++)
-        for (dibs_lock *lock = cl->by_owner[i]; lock; lock = lock->next_owner)
-            if (lock->lease.state == DIBS__LEASE_QUEUED) {
-                lock->acquire.machine.nudged = true;
-                dibs__lock_acquire_wake(lock);
-            }
+    for (dibs_lock *lock = cl->acquires; lock; lock = next) {
+        next = lock->acquire.next;
+        if (lock->lease.state == DIBS__LEASE_QUEUED) {
+            lock->acquire.machine.nudged = true;
+            dibs__lock_acquire_wake(lock);
+        }
+    }
 }
 
 /* The lease may have been granted. Locks: cl->mutex. */

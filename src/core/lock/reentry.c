@@ -12,30 +12,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static dibs_lock **bucket_of(dibs_client *cl, const char *name)
+static dibs_lock *lock_of(dibsx_table_node *node)
 {
-    return &cl->by_name[dibsx_hash_text(name) % DIBS__OWNER_BUCKETS];
-}
-
-static void enlist_name(dibs_lock *lock)
-{
-    dibs_lock **bucket = bucket_of(lock->cl, lock->name);
-
-    lock->entry.next_name = *bucket;
-    *bucket = lock;
-    lock->entry.named = true;
-}
-
-static void delist_name(dibs_lock *lock)
-{
-    dibs_lock **at;
-
-    if (!lock->entry.named)
-        return;
-    for (at = bucket_of(lock->cl, lock->name); *at != lock;)
-        at = &(*at)->entry.next_name;
-    *at = lock->entry.next_name;
-    lock->entry.named = false;
+    return (dibs_lock *)(void *)((char *)node -
+                                 offsetof(dibs_lock, entry.by_name));
 }
 
 bool dibs__reentry_in_use(const dibs_lock *lock)
@@ -85,14 +65,18 @@ void dibs__reentry_name(dibs_lock *lock)
 
 dibs_lock *dibs__reentry_elsewhere(const dibs_lock *lock, dibsx_nsec now)
 {
-    dibs_lock *other = *bucket_of(lock->cl, lock->name);
+    dibsx_table_node *node =
+        dibsx_table_find(&lock->cl->by_name, dibsx_hash_text(lock->name));
 
-    for (; other; other = other->entry.next_name)
+    for (; node; node = node->next) {
+        dibs_lock *other = lock_of(node);
+
         if (other != lock && strcmp(other->name, lock->name) == 0 &&
             strcmp(other->holder, lock->holder) == 0 &&
             dibs__lease_valid(&other->lease, now))
-            break;
-    return other;
+            return other;
+    }
+    return NULL;
 }
 
 void dibs__reentry_join(dibs_lock *lock, dibs_lock *host)
@@ -120,7 +104,8 @@ void dibs__reentry_quit(dibs_lock *lock)
 void dibs__reentry_acquired(dibs_lock *lock)
 {
     lock->entry.depth = 1;
-    enlist_name(lock);
+    dibsx_table_add(&lock->cl->by_name, &lock->entry.by_name,
+                    dibsx_hash_text(lock->name));
 }
 
 bool dibs__reentry_leave(dibs_lock *lock, dibs_lock **holder)
@@ -139,13 +124,13 @@ bool dibs__reentry_leave(dibs_lock *lock, dibs_lock **holder)
     }
     if (dibs__reentry_in_use(at))
         return false;
-    delist_name(at);
+    dibsx_table_remove(&at->cl->by_name, &at->entry.by_name);
     return true;
 }
 
 void dibs__reentry_end(dibs_lock *lock)
 {
-    delist_name(lock);
+    dibsx_table_remove(&lock->cl->by_name, &lock->entry.by_name);
     lock->entry.depth = 0;
     lock->callback_due = false;
     while (lock->entry.guests) {
