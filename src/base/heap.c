@@ -101,3 +101,19 @@ dibsx_heap_node *dibsx_heap_first(const dibsx_heap *heap)
 {
     return heap->count ? heap->nodes[0] : NULL;
 }
+
+/* No node is due before the one above it, so the search ends below each that is not. */
+size_t dibsx_heap_until(const dibsx_heap *heap, dibsx_nsec until,
+                        dibsx_heap_node **out, size_t most)
+{
+    size_t count = 0;
+
+    if (heap->count > 0 && heap->nodes[0]->at <= until && most > 0)
+        out[count++] = heap->nodes[0];
+    for (size_t i = 0; i < count; i++)
+        for (size_t place = out[i]->place * 2;
+             place <= out[i]->place * 2 + 1 && place <= heap->count; place++)
+            if (count < most && heap->nodes[place - 1]->at <= until)
+                out[count++] = heap->nodes[place - 1];
+    return count;
+}

@@ -34,4 +34,9 @@ void dibsx_heap_remove(dibsx_heap *heap, dibsx_heap_node *node);
 /* The earliest, or NULL. */
 dibsx_heap_node *dibsx_heap_first(const dibsx_heap *heap);
 
+/* Nodes that are due by then, `most` of them at most: their number. If there are more,
+ * they are not the earliest, but for the first. */
+size_t dibsx_heap_until(const dibsx_heap *heap, dibsx_nsec until,
+                        dibsx_heap_node **out, size_t most);
+
 #endif

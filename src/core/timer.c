@@ -69,6 +69,12 @@ void dibs__timer_set(dibs_client *cl, dibs__timer *timer, dibsx_nsec at)
     arm_kernel(kp);
 }
 
+size_t dibs__timer_until(const dibs_client *cl, dibsx_nsec until,
+                         dibsx_heap_node **out, size_t most)
+{
+    return dibsx_heap_until(&cl->keeper.timers, until, out, most);
+}
+
 void dibs__timer_run(dibs_client *cl)
 {
     dibs__keeper *kp = &cl->keeper;

@@ -44,6 +44,11 @@ static inline bool dibs__timer_is_set(const dibs__timer *timer)
     return timer->node.place != 0;
 }
 
+/* The nodes of timers that are set to a moment by `until`, `most` of them at most: their
+ * number. They may be set anew. */
+size_t dibs__timer_until(const dibs_client *cl, dibsx_nsec until,
+                         dibsx_heap_node **out, size_t most);
+
 /* Calls all that are due. For the keeper. */
 void dibs__timer_run(dibs_client *cl);
 

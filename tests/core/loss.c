@@ -103,6 +103,62 @@ static void expiry_is_announced_once(void **state)
     dibs_close(cl);
 }
 
+typedef struct renewal_log {
+    int steps;    /* that renewed leases */
+    int together; /* of them, those that renewed several */
+} renewal_log;
+
+static void note_renewal(dibs_log_level level, const char *event,
+                         const char *text, void *arg)
+{
+    renewal_log *log = arg;
+
+    (void)level;
+    if (strcmp(event, "renewed") != 0)
+        return;
+    if (strstr(text, " and others"))
+        __atomic_add_fetch(&log->together, 1, __ATOMIC_SEQ_CST);
+    __atomic_add_fetch(&log->steps, 1, __ATOMIC_SEQ_CST);
+}
+
+/* The second lease is due a moment after the first, and goes along. The third one is
+ * the program's to renew, and does not. */
+static void leases_that_are_due_soon_are_renewed_together(void **state)
+{
+    enum { LOCKS = 3 };
+    renewal_log log = {0};
+    dibs_client *cl = NULL;
+    dibs_lock *locks[LOCKS];
+    dibs_stats stats = {.size = sizeof(stats)};
+    int64_t every_ms = pace_ms(800), by_hand_ms;
+
+    (void)state;
+    CHECK(DIBS_OK,
+          dibs_open(core_url,
+                    DIBS_CLIENT_OPTS(.log = note_renewal, .log_arg = &log,
+                                     .log_level = DIBS_LOG_TRACE),
+                    &cl, err));
+    for (int i = 0; i < LOCKS; i++)
+        locks[i] =
+            core_lock(cl, core_name(),
+                      DIBS_LOCK_OPTS(.ttl_ms = 40 * every_ms,
+                                     .renew_every_ms = every_ms,
+                                     .flags = i == 2 ? DIBS_LOCK_NO_RENEW : 0));
+    for (int i = 0; i < LOCKS; i++)
+        CHECK(DIBS_OK, dibs_lock_try(locks[i], err));
+    by_hand_ms = dibs_lock_valid_ms(locks[2]);
+    core_until(was_told, &log.steps);
+    IN_TIME(__atomic_load_n(&log.together, __ATOMIC_SEQ_CST) == 1);
+    do
+        dibs_stats_get(cl, &stats);
+    while (stats.renewed < 2);
+    IN_TIME(stats.renewed == 2);
+    assert_true(dibs_lock_valid_ms(locks[2]) < by_hand_ms);
+    for (int i = 0; i < LOCKS; i++)
+        dibs_lock_free(locks[i]);
+    dibs_close(cl);
+}
+
 typedef struct late_log {
     int told;
     int told_at_log; /* losses that were told when the log heard of one */
@@ -350,6 +406,7 @@ int core_loss_tests(void)
         cmocka_unit_test(a_lease_that_is_kept_stays),
         cmocka_unit_test(a_lease_is_renewed_as_often_as_asked),
         cmocka_unit_test(expiry_is_announced_once),
+        cmocka_unit_test(leases_that_are_due_soon_are_renewed_together),
         cmocka_unit_test(the_callback_comes_before_the_log),
         cmocka_unit_test(an_end_needs_nobody_to_note_it),
         cmocka_unit_test(a_broken_lease_is_told_by_its_doorbell),

@@ -124,6 +124,30 @@ static void a_failed_reserve_changes_nothing(void **state)
     dibsx_heap_fini(&heap);
 }
 
+static void those_due_by_a_moment(void **state)
+{
+    dibsx_heap heap = {0};
+    dibsx_heap_node nodes[NODES] = {{0}}, *out[NODES];
+    bool met[NODES] = {false};
+
+    (void)state;
+    assert_int_equal(dibsx_heap_until(&heap, DIBSX_NEVER, out, NODES), 0);
+    assert_true(dibsx_heap_reserve(&heap, NODES));
+    for (int i = 0; i < NODES; i++)
+        dibsx_heap_set(&heap, &nodes[i], (i * 37) % NODES);
+    assert_int_equal(dibsx_heap_until(&heap, -1, out, NODES), 0);
+    assert_int_equal(dibsx_heap_until(&heap, 19, out, NODES), 20);
+    for (int i = 0; i < 20; i++) {
+        assert_true(out[i]->at <= 19);
+        assert_false(met[out[i]->at]);
+        met[out[i]->at] = true;
+    }
+    assert_int_equal(dibsx_heap_until(&heap, 19, out, 7), 7);
+    assert_ptr_equal(out[0], dibsx_heap_first(&heap));
+    assert_int_equal(dibsx_heap_until(&heap, 19, out, 0), 0);
+    dibsx_heap_fini(&heap);
+}
+
 static const dibsx_heap_node *earliest(const dibsx_heap_node *nodes)
 {
     const dibsx_heap_node *best = NULL;
@@ -173,6 +197,7 @@ int main(void)
         cmocka_unit_test(fini_leaves_the_nodes),
         cmocka_unit_test(room_is_made_ahead),
         cmocka_unit_test(a_failed_reserve_changes_nothing),
+        cmocka_unit_test(those_due_by_a_moment),
         cmocka_unit_test(agrees_with_a_search),
     };
 

@@ -592,6 +592,64 @@ static void by_hand_only_a_claim_is_renewed(void **state)
     assert_int_equal(dibs__lease_due(&ls, T0 + MS(9000)), DIBS__LEASE_NOTHING);
 }
 
+/* The renewal of a lease of ten seconds is due after 3,333 ms; an eighth of that is
+ * 416 ms. */
+static void a_renewal_that_is_due_soon_goes_along(void **state)
+{
+    dibs__lease ls = held_since(T0);
+    dibsx_nsec soon_at = ls.renew_at - MS(416);
+
+    (void)state;
+    assert_false(dibs__lease_due_soon(&ls, soon_at - MS(1)));
+    assert_true(dibs__lease_due_soon(&ls, soon_at));
+    assert_true(dibs__lease_due_soon(&ls, ls.renew_at));
+    dibs__lease_renewing(&ls);
+    assert_false(dibs__lease_due_soon(&ls, soon_at));
+    dibs__lease_renewed(&ls, soon_at, DIBS_OK, TTL_MS, soon_at + MS(1));
+    assert_int_equal(ls.valid_until, soon_at + MS(TTL_MS - DRIFT_MS));
+    assert_int_equal(ls.renew_at, soon_at + MS(TTL_MS / 3));
+
+    ls = (dibs__lease){0};
+    begin(&ls, (dibs__terms){.ttl_ms = 3600 * 1000});
+    dibs__lease_asked(&ls, T0);
+    answer(&ls, DIBS_OK, 7, 3600 * 1000, false, T0);
+    assert_false(dibs__lease_due_soon(&ls, ls.renew_at - MS(501)));
+    assert_true(dibs__lease_due_soon(&ls, ls.renew_at - MS(500)));
+}
+
+static bool goes_along(dibs__lease *ls)
+{
+    return dibs__lease_due_soon(ls, ls->renew_at - 1);
+}
+
+/* Neither what would not be renewed at its time, nor a retry. */
+static void some_renewals_do_not_go_along(void **state)
+{
+    dibs__lease ls = held_since(T0), was = ls;
+
+    (void)state;
+    assert_true(goes_along(&ls));
+    ls.hold_until = ls.renew_at;
+    assert_false(goes_along(&ls));
+    ls = was;
+    ls.tick_until = ls.renew_at;
+    assert_false(goes_along(&ls));
+    ls = was;
+    assert_true(dibs__lease_converting(&ls));
+    assert_false(goes_along(&ls));
+    ls = was;
+    ls.renew_at = DIBSX_NEVER; /* renewed by hand */
+    assert_false(goes_along(&ls));
+    ls = was;
+    dibs__lease_renewing(&ls);
+    dibs__lease_renewed(&ls, T0, DIBS_UNAVAIL, 0, T0 + MS(2));
+    assert_false(goes_along(&ls));
+    ls = was;
+    assert_false(dibs__lease_due_soon(&ls, ls.valid_until));
+    (void)dibs__lease_leave(&ls);
+    assert_false(goes_along(&ls));
+}
+
 static void refusals_end_the_asking(void **state)
 {
     static const dibs_status ends[] = {DIBS_BUSY, DIBS_LOST, DIBS_MISMATCH,
@@ -668,6 +726,8 @@ int main(void)
         cmocka_unit_test(a_conversion_that_fails_leaves_the_lease_as_it_was),
         cmocka_unit_test(a_conversion_answered_too_late_finds_it_lost),
         cmocka_unit_test(by_hand_only_a_claim_is_renewed),
+        cmocka_unit_test(a_renewal_that_is_due_soon_goes_along),
+        cmocka_unit_test(some_renewals_do_not_go_along),
         cmocka_unit_test(refusals_end_the_asking),
         cmocka_unit_test(adopting_counts_from_its_renewal),
         cmocka_unit_test(notices_for_nobody_change_nothing),

@@ -13,6 +13,9 @@
 /* The slowest retry of a failed renewal. */
 #define RETRY_MS 250
 
+/* A renewal is sent no earlier than by this part of the time between two. */
+#define SOON_PART 8
+
 dibsx_nsec dibs__lease_drift(int64_t span_ms)
 {
     return span_ms * DIBSX_MS / 100 + 2 * DIBSX_MS;
@@ -43,13 +46,18 @@ whole_from(const dibs__lease *ls, dibsx_nsec sent_at, int64_t left_ms)
 
 /* Never later than a third of the ttl: two renewals may then fail, and others
  * take a holder that is later for one that is gone (monitor/stale.c). */
-static dibsx_nsec renewal_after(const dibs__lease *ls, dibsx_nsec from_at)
+static int64_t renew_every_ms(const dibs__lease *ls)
 {
     int64_t most_ms = ls->terms.ttl_ms / DIBS_RENEWALS_PER_TTL;
     int64_t asked_ms = ls->terms.renew_every_ms;
     bool sooner = asked_ms > 0 && asked_ms < most_ms;
 
-    return dibsx_after_ms(from_at, sooner ? asked_ms : most_ms);
+    return sooner ? asked_ms : most_ms;
+}
+
+static dibsx_nsec renewal_after(const dibs__lease *ls, dibsx_nsec from_at)
+{
+    return dibsx_after_ms(from_at, renew_every_ms(ls));
 }
 
 /* The first renewal: half way at the latest, if the answer took long or another
@@ -204,6 +212,18 @@ dibs__lease_todo dibs__lease_due(dibs__lease *ls, dibsx_nsec now)
     if (may_renew(ls) && now >= ls->renew_at)
         return DIBS__LEASE_RENEW;
     return DIBS__LEASE_NOTHING;
+}
+
+/* One that has failed keeps to its retries: a store that is away is not asked more
+ * often. */
+bool dibs__lease_due_soon(const dibs__lease *ls, dibsx_nsec now)
+{
+    dibsx_nsec soon = renew_every_ms(ls) * DIBSX_MS / SOON_PART;
+
+    if (soon > DIBS__LEASE_SOON)
+        soon = DIBS__LEASE_SOON;
+    return ls->state == DIBS__LEASE_HELD && now < ls->valid_until &&
+           may_renew(ls) && ls->renew_at <= now + soon;
 }
 
 dibsx_nsec dibs__lease_next(const dibs__lease *ls)

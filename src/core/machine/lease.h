@@ -27,7 +27,7 @@
  *   (6) Belief ends in leave, before anything is sent to the store.
  *   (7) Nothing is renewed outside HELD and SUSPECT, nor past valid_until, nor so
  *       as to stand beyond hold_until, nor past tick_until without a tick, nor
- *       while it is being converted.
+ *       while it is being converted; nor early what would not be sent at renew_at.
  *   (8) A request that had no answer is remembered until the owner changes, so
  *       that leaving sets a tombstone.
  *
@@ -117,6 +117,10 @@ typedef enum dibs__lease_todo {
 dibs__lease_todo dibs__lease_due(dibs__lease *ls, dibsx_nsec now);
 dibsx_nsec dibs__lease_next(const dibs__lease *ls);
 
+/* A renewal that is sent now may take this one along, DIBS__LEASE_SOON early at most. */
+#define DIBS__LEASE_SOON (500 * DIBSX_MS)
+bool dibs__lease_due_soon(const dibs__lease *ls, dibsx_nsec now);
+
 /* A renewal is on its way, from now until renewed is called. The ttl to ask for if
  * it leaves now. Its answer: the status for this lease, or that of the whole call. */
 void dibs__lease_renewing(dibs__lease *ls);
@@ -136,13 +140,10 @@ void dibs__lease_converted(dibs__lease *ls, dibsx_nsec sent_at, dibs_status rc,
 
 /* A hint that the lease may have been revoked: renew at once to find out. */
 void dibs__lease_doubt(dibs__lease *ls, dibsx_nsec now);
-
 /* Held and valid at this moment. */
 bool dibs__lease_valid(const dibs__lease *ls, dibsx_nsec now);
-
 /* Ends belief for good. True when the store must be left a tombstone, by (8). */
 bool dibs__lease_leave(dibs__lease *ls);
-
 /* Aborts when an invariant does not hold. */
 void dibs__lease_check(const dibs__lease *ls);
 

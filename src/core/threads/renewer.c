@@ -1,4 +1,5 @@
-/* renewer.c - the thread that sends renewals, many in one step.
+/* renewer.c - the thread that sends renewals, many in one step: those that are due, and
+ * with them those that are due soon.
  *
  * Owns nothing but its batch. It holds a reference on every lock in the batch,
  * so that a handle freed meanwhile stays in memory until the answer is in. */
@@ -15,6 +16,9 @@
 
 /* As many as a store can renew in one step without making others wait. */
 enum { BATCH = 128 };
+
+/* Timers that are looked at for renewals to take along. Others are among them. */
+enum { LOOKED_AT = 4 * BATCH };
 
 /* Leases of a batch whose renewals began to fail, or succeed again. The log has a
  * line for all of them, and none for the retries between. */
@@ -68,6 +72,55 @@ static dibs_lock *next_due(dibs_client *cl, const dibs__store *st)
     return NULL;
 }
 
+/* Takes a lock with its reference. Locks: cl->mutex. */
+static void add_item(batch *bt, dibs_lock *lock)
+{
+    const dibs__lease *ls = &lock->lease;
+    size_t i = bt->count++;
+
+    bt->locks[i] = lock;
+    memcpy(bt->owners[i], ls->owner, DIBS_OWNER_SIZE);
+    bt->items[i] = (dibs__renewal){
+        .name = dibs__fallback_name(lock, bt->owners[i]),
+        .owner = bt->owners[i],
+        .fence = ls->fence,
+        .ttl_ms = dibs__lease_renew_ms(ls, bt->sent_at),
+        .replicas = lock->ask.replicas,
+    };
+}
+
+/* The lock whose deadline this is; NULL: it is the timer of something else. */
+static dibs_lock *lock_of(const dibs_client *cl, dibsx_heap_node *node)
+{
+    const dibs__timer *timer = (dibs__timer *)(void *)node;
+
+    if (timer->fire != cl->keeper.lease_due)
+        return NULL;
+    return (dibs_lock *)(void *)((char *)node -
+                                 offsetof(dibs_lock, due.deadline.node));
+}
+
+/* Renewals that are due soon go along in the room that is left: many leases then take
+ * few steps, and stay together from now on. Locks: cl->mutex. */
+static void take_along(dibs_client *cl, batch *bt)
+{
+    dibsx_heap_node *nodes[LOOKED_AT];
+    size_t count =
+        dibs__timer_until(cl, bt->sent_at + DIBS__LEASE_SOON, nodes, LOOKED_AT);
+
+    for (size_t i = 0; i < count && bt->count < BATCH; i++) {
+        dibs_lock *lock = lock_of(cl, nodes[i]);
+
+        if (!lock || lock->st != bt->st ||
+            !dibs__lease_due_soon(&lock->lease, bt->sent_at))
+            continue;
+        dibs__lease_renewing(&lock->lease);
+        dibs__keeper_watch(cl, lock);
+        lock->refs++;
+        add_item(bt, lock);
+    }
+}
+
 /* Fills a batch with renewals that are due. Locks: cl->mutex. */
 static void fill_batch(dibs_client *cl, batch *bt)
 {
@@ -77,20 +130,10 @@ static void fill_batch(dibs_client *cl, batch *bt)
     bt->failing.count = bt->mended.count = 0;
     bt->sent_at = dibsx_now();
     bt->st = cl->keeper.due ? cl->keeper.due->st : NULL;
-    while (bt->count < BATCH && (lock = next_due(cl, bt->st)) != NULL) {
-        dibs__lease *ls = &lock->lease;
-        size_t i = bt->count++;
-
-        bt->locks[i] = lock;
-        memcpy(bt->owners[i], ls->owner, DIBS_OWNER_SIZE);
-        bt->items[i] = (dibs__renewal){
-            .name = dibs__fallback_name(lock, bt->owners[i]),
-            .owner = bt->owners[i],
-            .fence = ls->fence,
-            .ttl_ms = dibs__lease_renew_ms(ls, bt->sent_at),
-            .replicas = lock->ask.replicas,
-        };
-    }
+    while (bt->count < BATCH && (lock = next_due(cl, bt->st)) != NULL)
+        add_item(bt, lock);
+    if (bt->count > 0)
+        take_along(cl, bt);
 }
 
 /* Locks: cl->mutex. */

@@ -10,7 +10,7 @@
 
 /* Leases renewed by one script: few enough that other commands do not wait for
  * long. Each has four keys and three words. */
-enum { DIBS__RENEWAL_BATCH = 36 };
+enum { DIBS__RENEWAL_BATCH = 64 };
 _Static_assert(6 + 7 * DIBS__RENEWAL_BATCH <= DIBS__WORDS_MAX,
                "they fit into a command");
 
