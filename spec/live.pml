@@ -3,8 +3,10 @@
  *
  * An exchange with the store takes no time. Every ring may be lost, LOSSES asks
  * and renewals fail, CRASHES owners die without a word. A tick does not pass while
- * a step is due: a waiter asks every POLL ticks and a holder renews every tick;
- * nobody uses what it holds for longer than USE. What must hold is a bound on how
+ * a step is due: a waiter asks every POLL ticks. A holder first renews after a
+ * third of what it was given, be it a claim or a whole lease, then every tick; a sticky
+ * one that was handed a claim renews it at once, to learn whether another waits. Nobody
+ * uses what it holds for longer than USE. What must hold is a bound on how
  * long anybody waits. A sticky holder keeps the lease after use until it learns
  * that another wants it. */
 /* SPDX-License-Identifier: MIT */
@@ -75,8 +77,14 @@ inline serve(asker) {
     fi
 }
 
+#ifdef STICKY
+#define FIRST_RENEWAL 0
+#else
+#define FIRST_RENEWAL (hleft / 3)
+#endif
+
 inline take_up(i) {
-    state[i] = USING; valid[i] = hleft; due[i] = 0; use[i] = USE;
+    state[i] = USING; valid[i] = hleft; due[i] = FIRST_RENEWAL; use[i] = USE;
     wanted[i] = false; waited[i] = 0
 }
 

@@ -179,7 +179,44 @@ static void a_notice_counts_from_the_ask_that_was_answered(void **state)
     (void)state;
     assert_true(dibs__lease_noticed(&ls, 60, T0 + MS(900)));
     assert_int_equal(ls.valid_until, T0 + MS(DIBS__CLAIM_MS - drift_ms));
-    assert_int_equal(dibs__lease_due(&ls, T0 + MS(900)), DIBS__LEASE_RENEW);
+    assert_int_equal(ls.renew_at,
+                     T0 + MS(900) + MS(DIBS__CLAIM_MS - drift_ms - 900) / 3);
+    assert_int_equal(dibs__lease_due(&ls, ls.renew_at), DIBS__LEASE_RENEW);
+}
+
+static dibs__lease claimed(dibs__terms terms, int64_t left_ms)
+{
+    dibs__lease ls = {0};
+    dibs__answer claim = {.fence = 9, .left_ms = left_ms, .claim = true};
+
+    begin(&ls, terms);
+    dibs__lease_asked(&ls, T0);
+    dibs__lease_answered(&ls, DIBS_OK, &claim, T0);
+    return ls;
+}
+
+/* A lease that is released before that has cost no renewal. */
+static void a_claim_is_renewed_after_a_third_of_it(void **state)
+{
+    dibs__lease ls = claimed((dibs__terms){.ttl_ms = TTL_MS}, DIBS__CLAIM_MS);
+
+    (void)state;
+    assert_int_equal(ls.renew_at, T0 + (ls.valid_until - T0) / 3);
+    assert_int_equal(dibs__lease_due(&ls, ls.renew_at - 1),
+                     DIBS__LEASE_NOTHING);
+    assert_int_equal(dibs__lease_due(&ls, ls.renew_at), DIBS__LEASE_RENEW);
+
+    /* As often as the program wants renewals. */
+    ls = claimed((dibs__terms){.ttl_ms = TTL_MS, .renew_every_ms = 100},
+                 DIBS__CLAIM_MS);
+    assert_int_equal(ls.renew_at, T0 + MS(100));
+
+    /* At once, if little is left, or if a sticky holder must learn who waits. */
+    ls = claimed((dibs__terms){.ttl_ms = TTL_MS}, DIBS__CLAIM_MS / 2);
+    assert_int_equal(ls.renew_at, T0);
+    ls = claimed((dibs__terms){.ttl_ms = TTL_MS, .prompt = true},
+                 DIBS__CLAIM_MS);
+    assert_int_equal(ls.renew_at, T0);
 }
 
 static void a_notice_with_little_left_is_confirmed_first(void **state)
@@ -585,9 +622,9 @@ static void by_hand_only_a_claim_is_renewed(void **state)
     begin(&ls, (dibs__terms){.ttl_ms = TTL_MS, .manual = true});
     dibs__lease_asked(&ls, T0);
     dibs__lease_answered(&ls, DIBS_OK, &claim, T0 + 1);
-    assert_int_equal(dibs__lease_due(&ls, T0 + 1), DIBS__LEASE_RENEW);
+    assert_int_equal(dibs__lease_due(&ls, ls.renew_at), DIBS__LEASE_RENEW);
     dibs__lease_renewing(&ls);
-    dibs__lease_renewed(&ls, T0 + 2, DIBS_OK, TTL_MS, T0 + 3);
+    dibs__lease_renewed(&ls, ls.renew_at + 1, DIBS_OK, TTL_MS, ls.renew_at + 2);
     assert_int_equal(dibs__lease_next(&ls), ls.valid_until);
     assert_int_equal(dibs__lease_due(&ls, T0 + MS(9000)), DIBS__LEASE_NOTHING);
 }
@@ -700,6 +737,7 @@ int main(void)
         cmocka_unit_test(an_answer_that_comes_too_late_is_not_believed),
         cmocka_unit_test(rule_1_a_stale_notice_is_ignored),
         cmocka_unit_test(a_notice_counts_from_the_ask_that_was_answered),
+        cmocka_unit_test(a_claim_is_renewed_after_a_third_of_it),
         cmocka_unit_test(a_notice_with_little_left_is_confirmed_first),
         cmocka_unit_test(rule_2_a_notice_before_the_answer_waits_for_it),
         cmocka_unit_test(rule_2_an_early_notice_below_the_watermark_is_dropped),

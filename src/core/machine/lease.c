@@ -60,6 +60,20 @@ static dibsx_nsec renewal_after(const dibs__lease *ls, dibsx_nsec from_at)
     return dibsx_after_ms(from_at, renew_every_ms(ls));
 }
 
+/* A claim is renewed after a third of what is left of it: two renewals may then fail,
+ * and a lease that is released before that costs none. If much of it has passed, it is
+ * renewed at once. */
+static dibsx_nsec claim_renewal(const dibs__lease *ls, dibsx_nsec now)
+{
+    dibsx_nsec left = ls->valid_until - now;
+    dibsx_nsec usual_at = renewal_after(ls, now);
+    dibsx_nsec third_at = now + left / DIBS_RENEWALS_PER_TTL;
+
+    if (ls->terms.prompt || left < DIBS__CLAIM_MS * DIBSX_MS / 2)
+        return now;
+    return third_at < usual_at ? third_at : usual_at;
+}
+
 /* The first renewal: half way at the latest, if the answer took long or another
  * process had the lease before. */
 static dibsx_nsec first_renewal(const dibs__lease *ls, dibsx_nsec now)
@@ -129,7 +143,7 @@ static void become_held(dibs__lease *ls, uint64_t fence, dibsx_nsec valid_until,
         ls->hold_until = DIBSX_NEVER;
     dibs__lease_ticked(ls, now);
     if (claim)
-        ls->renew_at = now;
+        ls->renew_at = claim_renewal(ls, now);
     else if (!ls->terms.manual)
         ls->renew_at = first_renewal(ls, now);
 }

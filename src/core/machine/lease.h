@@ -56,6 +56,7 @@ typedef struct dibs__terms { /* 0 where there is no such term */
     int64_t progress_ms;    /* renewal needs a tick this often */
     int64_t renew_every_ms; /* 0: a part of the ttl */
     bool manual;            /* the program renews all but a claim */
+    bool prompt;            /* a claim is renewed at once, whatever is left */
     bool confirm; /* replicas must acknowledge it: a notice is no proof,
                             only a reason to ask */
 } dibs__terms;
@@ -130,7 +131,6 @@ void dibs__lease_renewed(dibs__lease *ls, dibsx_nsec sent_at, dibs_status rc,
 
 /* No renewal begins from now on, whatever its terms. */
 void dibs__lease_renew_no_more(dibs__lease *ls, dibsx_nsec now);
-
 void dibs__lease_ticked(dibs__lease *ls, dibsx_nsec now);
 /* True when a conversion may be sent: no renewal is on its way, and none is sent
  * until converted is called with the answer to the request of sent_at. */
