@@ -1,4 +1,4 @@
-/* heap.h - a binary heap of deadlines. The nodes live inside their owners.
+/* heap.h - a heap of deadlines. The nodes live inside their owners.
  *
  * Room is reserved before a node is needed (dibsx_heap_reserve), so that adding
  * one can never fail. Not locked: the owner of the heap sees to that. */
@@ -13,8 +13,13 @@ typedef struct dibsx_heap_node {
     size_t place;  /* 1-based position, 0 when in no heap */
 } dibsx_heap_node;
 
+typedef struct dibsx_heap_slot {
+    dibsx_nsec at; /* of the node, so that a comparison need not fetch it */
+    dibsx_heap_node *node;
+} dibsx_heap_slot;
+
 typedef struct dibsx_heap {
-    dibsx_heap_node **nodes;
+    dibsx_heap_slot *slots;
     size_t count;
     size_t room;
 } dibsx_heap;

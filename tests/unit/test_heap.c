@@ -11,9 +11,11 @@ static void check(const dibsx_heap *heap)
 {
     assert_true(heap->count <= heap->room);
     for (size_t i = 1; i <= heap->count; i++) {
-        assert_int_equal(heap->nodes[i - 1]->place, i);
+        assert_int_equal(heap->slots[i - 1].node->place, i);
+        assert_int_equal(heap->slots[i - 1].node->at, heap->slots[i - 1].at);
         if (i > 1)
-            assert_true(heap->nodes[i / 2 - 1]->at <= heap->nodes[i - 1]->at);
+            assert_true(heap->slots[(i + 2) / 4 - 1].at <=
+                        heap->slots[i - 1].at);
     }
 }
 
@@ -83,7 +85,7 @@ static void fini_leaves_the_nodes(void **state)
     dibsx_heap_fini(&heap);
     assert_int_equal(node.at, 7);
     assert_int_equal(node.place, 1);
-    assert_null(heap.nodes);
+    assert_null(heap.slots);
     assert_int_equal(heap.room, 0);
 }
 

@@ -18,7 +18,7 @@
 enum { BATCH = 128 };
 
 /* Timers that are looked at for renewals to take along. Others are among them. */
-enum { LOOKED_AT = 4 * BATCH };
+enum { LOOKED_AT = 2 * BATCH };
 
 /* Leases of a batch whose renewals began to fail, or succeed again. The log has a
  * line for all of them, and none for the retries between. */
@@ -100,28 +100,47 @@ static dibs_lock *lock_of(const dibs_client *cl, dibsx_heap_node *node)
                                  offsetof(dibs_lock, due.deadline.node));
 }
 
-/* Renewals that are due soon go along in the room that is left: many leases then take
- * few steps, and stay together from now on. Locks: cl->mutex. */
-static void take_along(dibs_client *cl, batch *bt)
+/* Locks whose renewal is due soon, `most` of them at most: their number. Locks:
+ * cl->mutex. */
+static size_t
+find_soon(const dibs_client *cl, const batch *bt, dibs_lock **out, size_t most)
 {
     dibsx_heap_node *nodes[LOOKED_AT];
-    size_t count =
+    size_t looked =
         dibs__timer_until(cl, bt->sent_at + DIBS__LEASE_SOON, nodes, LOOKED_AT);
+    size_t count = 0;
 
-    for (size_t i = 0; i < count && bt->count < BATCH; i++) {
+    for (size_t i = 0; i < looked && count < most; i++) {
         dibs_lock *lock = lock_of(cl, nodes[i]);
 
-        if (!lock || lock->st != bt->st ||
-            !dibs__lease_due_soon(&lock->lease, bt->sent_at))
-            continue;
-        dibs__lease_renewing(&lock->lease);
-        dibs__keeper_watch(cl, lock);
-        lock->refs++;
-        add_item(bt, lock);
+        if (lock && lock->st == bt->st &&
+            dibs__lease_due_soon(&lock->lease, bt->sent_at))
+            out[count++] = lock;
+    }
+    return count;
+}
+
+/* Renewals that are due soon go along in the room that is left: many leases then take
+ * few steps, and stay together from now on. Where none is due, only a whole batch of
+ * them is worth a step. Locks: cl->mutex. */
+static void take_along(const dibs_client *cl, batch *bt)
+{
+    dibs_lock *soon[BATCH];
+    size_t count = find_soon(cl, bt, soon, BATCH - bt->count);
+
+    if (bt->count == 0 && count < BATCH)
+        return;
+    for (size_t i = 0; i < count; i++) {
+        /* Its timer stays: it goes off before the lease can end, and then the keeper
+         * sets it to that end, if there is no answer yet. */
+        dibs__lease_renewing(&soon[i]->lease);
+        soon[i]->refs++;
+        add_item(bt, soon[i]);
     }
 }
 
-/* Fills a batch with renewals that are due. Locks: cl->mutex. */
+/* Fills a batch with renewals that are due, and some that are due soon: with these
+ * alone if there is no other, in the store of the batch before. Locks: cl->mutex. */
 static void fill_batch(dibs_client *cl, batch *bt)
 {
     dibs_lock *lock;
@@ -129,11 +148,11 @@ static void fill_batch(dibs_client *cl, batch *bt)
     bt->count = 0;
     bt->failing.count = bt->mended.count = 0;
     bt->sent_at = dibsx_now();
-    bt->st = cl->keeper.due ? cl->keeper.due->st : NULL;
+    if (cl->keeper.due)
+        bt->st = cl->keeper.due->st;
     while (bt->count < BATCH && (lock = next_due(cl, bt->st)) != NULL)
         add_item(bt, lock);
-    if (bt->count > 0)
-        take_along(cl, bt);
+    take_along(cl, bt);
 }
 
 /* Locks: cl->mutex. */
@@ -143,7 +162,7 @@ static void note_change(change *ch, const dibs_lock *lock, dibs_status rc,
     int64_t left_ms = dibsx_valid_ms(lock->lease.valid_until, dibsx_now());
 
     if (ch->count++ == 0) {
-        memcpy(ch->first, lock->name, sizeof(ch->first));
+        snprintf(ch->first, sizeof(ch->first), "%s", lock->name);
         ch->rc = rc;
         ch->failures = failures;
         ch->left_ms = left_ms;
@@ -201,13 +220,14 @@ static void apply_answer(dibs_client *cl, batch *bt, size_t i, dibs_status rc)
     dibs__lock_unref(lock);
 }
 
-static void send_batch(dibs_client *cl, batch *bt)
+/* False: there was nothing to send, or the store has failed. */
+static bool send_batch(dibs_client *cl, batch *bt)
 {
     dibs_error err = {0};
     dibs_status rc;
 
     if (bt->count == 0)
-        return;
+        return false;
     rc =
         bt->st->ops->lease->renew(bt->st, bt->items, bt->count,
                                   dibs__client_deadline(cl, bt->sent_at), &err);
@@ -221,6 +241,7 @@ static void send_batch(dibs_client *cl, batch *bt)
     pthread_mutex_unlock(&cl->mutex);
     log_change(cl, &bt->failing, err.message);
     log_change(cl, &bt->mended, NULL);
+    return rc == DIBS_OK;
 }
 
 /* Drops the renewals that are left when the thread ends. Locks: cl->mutex. */
@@ -232,21 +253,23 @@ static void let_all_go(dibs_client *cl)
         dibs__lock_unref(lock);
 }
 
-/* Thread: the renewer. */
+/* After a whole batch there may be another one that is due soon: it is sent without
+ * waiting until the keeper has woken up for each of its leases. Thread: the renewer. */
 static void *renewer_main(void *arg)
 {
     dibs_client *cl = arg;
     batch bt;
+    bool more = false;
 
     for (;;) {
         pthread_mutex_lock(&cl->mutex);
-        while (!cl->keeper.due && !cl->keeper.stopping)
+        while (!cl->keeper.due && !cl->keeper.stopping && !more)
             pthread_cond_wait(&cl->keeper.due_cond, &cl->mutex);
         if (cl->keeper.stopping)
             break;
         fill_batch(cl, &bt);
         pthread_mutex_unlock(&cl->mutex);
-        send_batch(cl, &bt);
+        more = send_batch(cl, &bt) && bt.count == BATCH;
     }
     let_all_go(cl);
     pthread_mutex_unlock(&cl->mutex);

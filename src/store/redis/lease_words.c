@@ -14,9 +14,16 @@
 void dibs__words_number(dibs__words *words, int64_t number,
                         char out[DIBS__NUMBER_MAX])
 {
-    int len = snprintf(out, DIBS__NUMBER_MAX, "%" PRId64, number);
+    /* Renewals write very many of them, for which snprintf() is slow. */
+    uint64_t left = number < 0 ? 0 - (uint64_t)number : (uint64_t)number;
+    char *at = out + DIBS__NUMBER_MAX;
 
-    dibs__words_add(words, out, (size_t)len);
+    do
+        *--at = (char)('0' + left % 10);
+    while ((left /= 10) > 0);
+    if (number < 0)
+        *--at = '-';
+    dibs__words_add(words, at, (size_t)(out + DIBS__NUMBER_MAX - at));
 }
 
 int64_t dibs__step_span(int64_t wanted_ms)

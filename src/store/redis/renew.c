@@ -58,7 +58,8 @@ dibs__redis_renew(struct dibs__store *st, dibs__renewal *items, size_t count,
         return rc;
     dibsx_buf_init(&rn.bytes, TOGETHER_BYTES);
     rn.entries = dibsx_zalloc_n(count, sizeof(*rn.entries));
-    rn.sheet = dibsx_zalloc(sizeof(*rn.sheet));
+    /* Large, and written before it is read. */
+    rn.sheet = dibsx_realloc_n(NULL, 1, sizeof(*rn.sheet));
     if (!rn.entries || !rn.sheet)
         rc = dibsx_nomem(err, "a batch of renewals");
     if (rc == DIBS_OK) {
