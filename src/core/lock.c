@@ -57,22 +57,24 @@ dibs_status
 dibs_lock_new(dibs_client *cl, const char *name, const dibs_lock_opts *opts,
               dibs_lock **out, dibs_error *err)
 {
+    char full[DIBS_NAME_MAX + 1];
     dibs_lock *lock = NULL;
     dibs_status rc;
 
     *out = NULL;
     rc = dibs__client_usable(cl, err);
+    if (rc == DIBS_OK)
+        rc = dibs__name_full(cl, name, full, err);
     if (rc != DIBS_OK)
         return rc;
-    lock = dibsx_zalloc(sizeof(*lock));
+    lock = dibsx_zalloc(sizeof(*lock) + strlen(full) + 1);
     if (!lock)
         return dibsx_nomem(err, "a lock");
+    memcpy(lock->name, full, strlen(full) + 1);
     lock->cl = cl;
     lock->refs = 1;
     lock->shown.lost_fd = -1;
     rc = dibs__opts_read(lock, opts, err);
-    if (rc == DIBS_OK)
-        rc = dibs__name_full(cl, name, lock->name, err);
     if (rc == DIBS_OK)
         rc = init_cond(&lock->cond, err);
     if (rc == DIBS_OK)

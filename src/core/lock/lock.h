@@ -77,7 +77,6 @@ typedef struct dibs__lock_shown {
 struct dibs_lock {
     /* Immutable. */
     dibs_client *cl;
-    char name[DIBS_NAME_MAX + 1];
     dibs_lock_opts opts; /* whole; its strings are not kept */
     char *label;         /* NULL: the client's */
     char *meta;          /* as others are shown it, tabs included; NULL: none */
@@ -111,6 +110,8 @@ struct dibs_lock {
     dibs__lock_acquire acquire;
     dibs__call call; /* see async.h */
     dibs__lock_shown shown;
+
+    char name[]; /* immutable; no longer than it must be */
 };
 
 #endif
