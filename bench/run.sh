@@ -5,7 +5,7 @@
 #
 # Repeats each and takes the median of the repeats. A target that is missed is
 # shown and is no failure: the machine may be busy. Starts a PostgreSQL cluster and
-# a redis-server of its own, which writes nothing to disk, on free ports of this
+# redis-servers of its own, which write nothing to disk, on free ports of this
 # machine.
 set -euo pipefail
 build=${1:?build folder}
@@ -19,8 +19,8 @@ if [ "${2:-}" = --quick ]; then
     wakes=3 crowds=(100) queued=5000
 fi
 work=$(mktemp -d)
-server=
-trap 'server_stop; rm -rf "$work"' EXIT
+servers=()
+trap 'servers_stop; rm -rf "$work"' EXIT
 
 # Starts a server on `port`. One that found its port taken ends at once, and
 # another is tried. It has a session of its own, as a service does: Linux shares
@@ -33,6 +33,7 @@ server_start() {
         setsid redis-server --port "$port" --bind 127.0.0.1 --save '' --appendonly no \
             --dir "$work/redis" >"$work/redis/log" 2>&1 &
         server=$!
+        servers+=("$server")
         while kill -0 "$server" 2>/dev/null; do
             if [ "$(redis-cli -p "$port" INFO server 2>/dev/null |
                 sed -n 's/^process_id:\([0-9]*\).*/\1/p')" = "$server" ]; then
@@ -46,10 +47,10 @@ server_start() {
     exit 1
 }
 
-server_stop() {
-    [ -z "$server" ] || kill "$server" 2>/dev/null || true
-    [ -z "$server" ] || wait "$server" || true
-    server=
+servers_stop() {
+    [ ${#servers[@]} -eq 0 ] || kill "${servers[@]}" 2>/dev/null || true
+    [ ${#servers[@]} -eq 0 ] || wait "${servers[@]}" || true
+    servers=()
 }
 
 # repeated COMMAND...: the median of each column over the repeats.
@@ -209,6 +210,18 @@ if [ -x "$build/bench/bench_queue" ]; then
     queue_crew redis "ack and next, 32 lanes" "32 XREADGROUP, XACK, XDEL" group32 "$crew_blocks" 0.7 ">= 0.7 x bare"
     queue_crew redis "the same, batches of 16" "bare XREADGROUP of 16" batch "$crew_blocks" 0.86 ">= 0.86 x bare"
 fi
+# Five servers, which have never granted a lock and so vote at once.
+one=$port nodes=()
+for _ in 1 2 3 4 5; do
+    server_start
+    redis-cli -p "$port" HSET dibs:node run - durable 1 >/dev/null
+    nodes+=("$port")
+done
+read -r rate p50 p95 p99 our_rate our_p50 our_p95 our_p99 ratio \
+    < <(repeated "$build/bench/bench_quorum" "$crew_blocks" "${nodes[@]}")
+row "quorum of 5: bare, a majority" "$rate" "$p50" "$p95" "$p99" 0 0 ""
+row "quorum of 5: pair ($ratio x)" "$our_rate" "$our_p50" "$our_p95" "$our_p99" "$ratio" 1.3 "<= 1.3 x bare"
+port=$one
 read -r keys all client < <("$build/bench/bench_redis" "$port" memory "$redis_locks")
 printf '\n%-34s %10s\n' "" "bytes"
 row "redis: keys of a held lock" "$keys" "" "" "" 0 0 ""

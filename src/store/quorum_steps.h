@@ -31,6 +31,8 @@ enum { DIBS__AHEAD_MS = 1000 };
 /* The asker's knowledge of a node. */
 typedef struct dibs__voter {
     char run_id[DIBS__RUN_ID_SIZE]; /* "": nothing yet */
+    uint64_t link;      /* the connection on which the run id was learned, with
+                           nothing between that could lead it to another run; 0 */
     bool durable;       /* writes everything down before it answers */
     int64_t longest_ms; /* no lease of any client lasts longer */
 } dibs__voter;

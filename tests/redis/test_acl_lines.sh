@@ -6,7 +6,7 @@
 set -euo pipefail
 
 # What the client sends beside scripts.
-outside="evalsha eval time ping select client|setname subscribe unsubscribe ssubscribe sunsubscribe wait role xrange info config|get acl|whoami cluster|slots cluster|nodes asking"
+outside="evalsha eval time ping select client|setname client|info subscribe unsubscribe ssubscribe sunsubscribe wait role xrange info config|get acl|whoami cluster|slots cluster|nodes asking"
 
 granted() {
     grep '^ACL SETUSER dibs ' "$1" | tr ' ' '\n' | sed -n 's/^+//p' | sort

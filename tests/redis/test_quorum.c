@@ -2,6 +2,7 @@
  * fence, what is left on the nodes, and what is refused. */
 /* SPDX-License-Identifier: MIT */
 #include "pace.h"
+#include "proxy.h"
 #include "quorum_world.h"
 #include <dibs/elect.h>
 
@@ -45,6 +46,72 @@ static void a_lock_is_on_all_nodes_under_one_fence(void **state)
     CHECK(DIBS_OK, dibs_lock_release(lock, err));
     quorum_await_holding(q, "a", 0);
     dibs_lock_free(lock);
+}
+
+/* The nodes at which the full rule has run since the counts were reset: it reads the
+ * whole lock. */
+static size_t with_full_rule(quorum *q)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < q->fl.count; i++)
+        count += server_info(&q->fl.nodes[i].sv, "commandstats",
+                             "cmdstat_hgetall") > 0;
+    return count;
+}
+
+/* Acquires and releases a name that has become known as free. */
+static void take_again(quorum *q, dibs_lock *lock)
+{
+    for (size_t i = 0; i < q->fl.count; i++)
+        assert_true(
+            server_tell(&q->fl.nodes[i].sv, "CONFIG", "RESETSTAT", NULL));
+    CHECK(DIBS_OK, dibs_lock_try(lock, err));
+    quorum_await_holding(q, "a", QUORUM_NODES);
+    assert_int_equal(with_fence(q, "a", dibs_lock_fence(lock)), QUORUM_NODES);
+    CHECK(DIBS_OK, dibs_lock_release(lock, err));
+    quorum_await_holding(q, "a", 0);
+}
+
+/* The first time a client looks closely, later it thinks that the name is free. */
+static void a_free_name_is_granted_the_short_way(void **state)
+{
+    quorum *q = *state;
+    dibs_lock *lock = short_lock(q->one, "a");
+
+    take_again(q, lock);
+    assert_int_equal(with_full_rule(q), QUORUM_NODES);
+    take_again(q, lock);
+    assert_int_equal(with_full_rule(q), 0);
+    dibs_lock_free(lock);
+}
+
+/* A connection through a proxy may outlive the run of the server: there the server
+ * itself is asked each time. */
+static void the_short_way_is_for_direct_connections(void **state)
+{
+    quorum *q = *state;
+    proxy between[2];
+    char url[FLEET_URL_MAX];
+    dibs_client *cl;
+    dibs_lock *lock;
+
+    for (size_t i = 0; i < 2; i++)
+        assert_true(proxy_start(&between[i], q->fl.nodes[i].sv.port));
+    snprintf(url, sizeof(url),
+             "redlock://127.0.0.1:%d,127.0.0.1:%d,127.0.0.1:%d,127.0.0.1:%d,"
+             "127.0.0.1:%d?%s",
+             between[0].port, between[1].port, q->fl.nodes[2].sv.port,
+             q->fl.nodes[3].sv.port, q->fl.nodes[4].sv.port, quorum_params);
+    cl = world_client(url, 2000);
+    lock = short_lock(cl, "a");
+    take_again(q, lock);
+    take_again(q, lock);
+    assert_int_equal(with_full_rule(q), 2);
+    dibs_lock_free(lock);
+    dibs_close(cl);
+    for (size_t i = 0; i < 2; i++)
+        proxy_stop(&between[i]);
 }
 
 /* One node has given a higher fence to others: that is the one. */
@@ -510,6 +577,8 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         QUORUM_TEST(a_lock_is_on_all_nodes_under_one_fence),
+        QUORUM_TEST(a_free_name_is_granted_the_short_way),
+        QUORUM_TEST(the_short_way_is_for_direct_connections),
         QUORUM_TEST(the_highest_fence_is_written_back),
         QUORUM_TEST(a_node_far_ahead_is_left_out),
         QUORUM_TEST(fences_rise_over_clients_and_nodes),

@@ -224,6 +224,60 @@ static void flushed_nodes_sit_out(void **state)
     expect_to_sit_out(q, flush);
 }
 
+/* As from a file of before its latest grants: it has its note of the run that it was
+ * asked in, and nothing else. */
+static void restart_with_old_note(fleet_node *nd)
+{
+    static const char *const fields[] = {"run", "from", "longest", "durable",
+                                         "seen"};
+    enum { FIELDS = sizeof(fields) / sizeof(fields[0]) };
+    char *noted[FIELDS];
+
+    for (size_t i = 0; i < FIELDS; i++) {
+        noted[i] = server_ask(&nd->sv, "HGET", "dibs:node", fields[i], NULL);
+        assert_non_null(noted[i]);
+    }
+    restart_empty(nd);
+    for (size_t i = 0; i < FIELDS; i++) {
+        assert_true(server_tell(&nd->sv, "HSET", "dibs:node", fields[i],
+                                noted[i], NULL));
+        free(noted[i]);
+    }
+}
+
+/* Three of five lose a lease, and keep their note of an earlier run, which the client
+ * that asks has learned from them as well: the new run must not pass for that one. */
+static void nodes_that_lost_their_latest_grants_sit_out(void **state)
+{
+    quorum *q = *state;
+    dibs_lock *next = short_lock(q->one, "a");
+    dibs_lock *held = world_lock(q->other, "a",
+                                 DIBS_LOCK_OPTS(.ttl_ms = TTL_MS,
+                                                .flags = DIBS_LOCK_NO_RENEW));
+    dibsx_nsec until;
+    uint64_t fence;
+
+    /* The second time is the short way. */
+    for (int i = 0; i < 2; i++) {
+        CHECK(DIBS_OK, world_try_until(next, WORLD_BOUND_MS));
+        quorum_await_holding(q, "a", QUORUM_NODES);
+        CHECK(DIBS_OK, dibs_lock_release(next, err));
+        quorum_await_holding(q, "a", 0);
+    }
+    CHECK(DIBS_OK, world_try_until(held, WORLD_BOUND_MS));
+    fence = dibs_lock_fence(held);
+    until = end_of(held);
+    quorum_await_holding(q, "a", QUORUM_NODES);
+    for (size_t i = 0; i < 3; i++)
+        restart_with_old_note(&q->fl.nodes[i]);
+    CHECK(DIBS_OK, world_try_until(next, WORLD_BOUND_MS));
+    assert_true(dibsx_now() >= until);
+    assert_true(dibs_lock_fence(next) > fence);
+    CHECK(DIBS_OK, dibs_lock_release(next, err));
+    dibs_lock_free(held);
+    dibs_lock_free(next);
+}
+
 static int64_t wall_us(void)
 {
     struct timespec ts;
@@ -397,6 +451,7 @@ int main(int argc, char **argv)
         QUORUM_TEST_FORGETFUL(emptied_nodes_sit_out),
         QUORUM_TEST_FORGETFUL(emptied_nodes_sit_out_whatever_their_uptime),
         QUORUM_TEST_FORGETFUL(flushed_nodes_sit_out),
+        QUORUM_TEST_FORGETFUL(nodes_that_lost_their_latest_grants_sit_out),
         QUORUM_TEST(a_node_whose_clock_is_set_back_sits_out),
         QUORUM_TEST(restarted_nodes_remember),
         QUORUM_TEST(missing_nodes_are_filled_in),

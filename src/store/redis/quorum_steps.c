@@ -105,11 +105,72 @@ static dibs_status meet_persistence(dibs__redis *rd, dibsx_nsec deadline,
     return rc;
 }
 
+/* Whether the text has "name=value" as one of its words. */
+static bool has_field(const char *text, const char *name, const char *value)
+{
+    size_t name_len = strlen(name), len = strlen(value);
+    const char *at = text;
+
+    while ((at = strstr(at, name)) != NULL) {
+        const char *found = at + name_len;
+
+        if ((at == text || at[-1] == ' ') && strncmp(found, value, len) == 0 &&
+            strchr(" \r\n", found[len]))
+            return true;
+        at = found;
+    }
+    return false;
+}
+
+/* Whether the server has the same two ends of the connection as we do. If a proxy
+ * were between, the connection could outlive the run of the server. */
+static dibs_status meet_ends(dibs__redis *rd, const dibs__link *link,
+                             dibsx_nsec deadline, bool *direct, dibs_error *err)
+{
+    static const char *const words[] = {"CLIENT", "INFO", NULL};
+    redisReply *reply;
+    dibs_status rc;
+
+    *direct = false;
+    if (!link->own[0])
+        return DIBS_OK;
+    rc = ask_server(rd, words, deadline, &reply, err);
+    if (rc != DIBS_OK || !reply)
+        return rc;
+    *direct = reply->str && has_field(reply->str, "addr=", link->own) &&
+              has_field(reply->str, "laddr=", link->other);
+    dibs__reply_free(reply);
+    return DIBS_OK;
+}
+
+/* Learns the run id, and on which connection if that proves anything: it was the
+ * same one before the questions and after their answers. */
+static dibs_status meet_on_link(dibs__redis *rd, dibsx_nsec deadline,
+                                dibs__voter *voter, dibs_error *err)
+{
+    dibs__link before, after;
+    bool direct;
+    dibs_status rc = meet_run(rd, deadline, voter, err);
+
+    voter->link = 0;
+    if (rc != DIBS_OK)
+        return rc;
+    dibs__route_link(rd->steps, &before);
+    rc = meet_ends(rd, &before, deadline, &direct, err);
+    if (rc != DIBS_OK || !direct)
+        return rc;
+    rc = meet_run(rd, deadline, voter, err);
+    dibs__route_link(rd->steps, &after);
+    if (rc == DIBS_OK && after.number == before.number)
+        voter->link = after.number;
+    return rc;
+}
+
 static dibs_status meet_node(struct dibs__store *st, dibsx_nsec deadline,
                              dibs__voter *voter, dibs_error *err)
 {
     dibs__redis *rd = dibs__redis_of(st);
-    dibs_status rc = meet_run(rd, deadline, voter, err);
+    dibs_status rc = meet_on_link(rd, deadline, voter, err);
 
     return rc == DIBS_OK ? meet_persistence(rd, deadline, voter, err) : rc;
 }
@@ -197,6 +258,44 @@ judge_reply(const dibs__ask *ask, const redisReply *reply, dibs__answer *ans,
     return dibs__step_held(ask, dibs__reply_item(reply, ITEMS_AT + 2), err);
 }
 
+/* The short script, on the connection that proves the run of the server. DIBS_BUSY:
+ * use the other. DIBS_STALE: meet the node again. */
+static dibs_status
+grant_free(dibs__redis *rd, const dibs__voter *voter, const dibs__ask *ask,
+           uint64_t fence, dibsx_nsec deadline, dibs__answer *ans,
+           dibs__node_word *word, dibs_error *err)
+{
+    char longest[DIBS__NUMBER_MAX], ttl[DIBS__NUMBER_MAX];
+    char proposed[DIBS__NUMBER_MAX];
+    redisReply *reply = NULL;
+    dibs__words words;
+    dibs__keys keys;
+    dibs_status rc;
+
+    dibs__keys_of(ask->name, &keys);
+    dibs__script_begin(&words, DIBS__SCRIPT_quorum_free, "4");
+    dibs__words_add(&words, keys.key[0], keys.len[0]);
+    dibs__words_add(&words, keys.key[1], keys.len[1]);
+    dibs__words_puts(&words, DIBS__KEY_FENCE);
+    dibs__words_puts(&words, KEY_NODE);
+    add_voter(&words, voter, longest);
+    dibs__words_puts(&words, ask->owner);
+    dibs__words_number(&words, dibs__step_span(ask->ttl_ms), ttl);
+    dibs__words_add(&words, ask->who, strnlen(ask->who, DIBS__WHO_MAX - 1));
+    dibs__words_number(&words, (int64_t)fence, proposed);
+    rc = dibs__script_run_on(rd->steps, voter->link, DIBS__SCRIPT_quorum_free,
+                             &words, deadline, &reply, err);
+    if (rc == DIBS_OK) {
+        rc = reply->type == REDIS_REPLY_INTEGER
+                 ? DIBS_BUSY
+                 : judge_reply(ask, reply, ans, word, err);
+        if (rc == DIBS_UNKNOWN)
+            dibs__step_distrust(rd->steps, ask->name, NULL);
+    }
+    dibs__reply_free(reply);
+    return rc;
+}
+
 static dibs_status grant_lease(struct dibs__store *st, const dibs__voter *voter,
                                const dibs__ask *ask, uint64_t fence, bool fill,
                                dibsx_nsec deadline, dibs__answer *ans,
@@ -212,6 +311,12 @@ static dibs_status grant_lease(struct dibs__store *st, const dibs__voter *voter,
 
     *ans = (dibs__answer){.fence = 0};
     *word = (dibs__node_word){.wall_us = 0};
+    if (voter->link && ask->alone && !permit && !fill) {
+        rc = grant_free(dibs__redis_of(st), voter, ask, fence, deadline, ans,
+                        word, err);
+        if (rc != DIBS_BUSY)
+            return rc;
+    }
     dibs__keys_of(ask->name, &keys);
     dibs__script_begin(&words, DIBS__SCRIPT_quorum_grant, "6");
     dibs__keys_add(&keys, &words);

@@ -26,6 +26,7 @@ enum { TEXT_MAX = 64 * 1024 };
     X(grant)                                                                   \
     X(write_holder)                                                            \
     X(quorum_steps)                                                            \
+    X(quorum_terms)                                                            \
     X(tell_topic) X(log_entry) X(queue_shelf) X(queue_rule) X(queue_step)
 
 #define EMBEDDED(name) extern const char dibs__lua_##name[];
@@ -214,6 +215,18 @@ dibs__script_run(dibs__route *rt, dibs__script script, dibs__words *words,
                  dibsx_nsec deadline, redisReply **out, dibs_error *err)
 {
     return run_script(rt, NULL, script, words, deadline, out, err);
+}
+
+dibs_status
+dibs__script_run_on(dibs__route *rt, uint64_t number, dibs__script script,
+                    dibs__words *words, dibsx_nsec deadline, redisReply **out,
+                    dibs_error *err)
+{
+    dibs_status rc = dibs__route_call_on(rt, number, words, deadline, out, err);
+
+    if (rc == DIBS_OK && bring_text(script, words, out))
+        rc = dibs__route_call_on(rt, number, words, deadline, out, err);
+    return rc == DIBS_OK ? judge_reply(out, err) : rc;
 }
 
 dibs_status

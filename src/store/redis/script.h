@@ -52,6 +52,7 @@
     X(queue_purge)                                                             \
     X(queue_redrive)                                                           \
     X(queue_remove)                                                            \
+    X(quorum_free)                                                             \
     X(quorum_grant)                                                            \
     X(quorum_renew)
 
@@ -79,6 +80,12 @@ DIBS_MUST_CHECK dibs_status dibs__script_run(dibs__route *rt,
                                              dibs__words *words,
                                              dibsx_nsec deadline,
                                              redisReply **out, dibs_error *err);
+
+/* The same on one connection of the only server (route.h); DIBS_STALE: that one has
+ * ended. */
+DIBS_MUST_CHECK dibs_status dibs__script_run_on(
+    dibs__route *rt, uint64_t number, dibs__script script, dibs__words *words,
+    dibsx_nsec deadline, redisReply **out, dibs_error *err);
 
 /* The same for a script that may join a batch (batch.h): a plain acquire,
  * without mode and priority, and release_unqueued. */

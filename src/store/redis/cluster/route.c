@@ -385,6 +385,21 @@ dibs_status dibs__route_call_at(dibs__route *rt, const dibs__endpoint *endpoint,
     return rc;
 }
 
+void dibs__route_link(dibs__route *rt, dibs__link *out)
+{
+    *out = (dibs__link){.number = 0};
+    if (rt->only)
+        dibs__pipeline_link(rt->only, out);
+}
+
+dibs_status
+dibs__route_call_on(dibs__route *rt, uint64_t number, const dibs__words *words,
+                    dibsx_nsec deadline, redisReply **out, dibs_error *err)
+{
+    assert(rt->only);
+    return dibs__pipeline_call_on(rt->only, number, words, deadline, out, err);
+}
+
 dibs_status dibs__route_unit(dibs__route *rt, int slot, const char *bytes,
                              size_t len, int count, dibsx_nsec deadline,
                              redisReply **out, dibs_error *err)

@@ -56,6 +56,13 @@ DIBS_MUST_CHECK dibs_status dibs__route_call_at(
     dibs__route *rt, const dibs__endpoint *endpoint, const dibs__words *words,
     dibsx_nsec deadline, redisReply **out, dibs_error *err);
 
+/* As dibs__pipeline_link() and dibs__pipeline_call_on(), for one server. In a cluster
+ * there is no link, and no call is made on one. */
+void dibs__route_link(dibs__route *rt, dibs__link *out);
+DIBS_MUST_CHECK dibs_status
+dibs__route_call_on(dibs__route *rt, uint64_t number, const dibs__words *words,
+                    dibsx_nsec deadline, redisReply **out, dibs_error *err);
+
 /* Sends a command to the server at an endpoint by other means than a pipeline;
  * `asking`: with ASKING right before it. Statuses as those of
  * dibs__pipeline_call(). */

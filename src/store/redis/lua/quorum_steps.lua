@@ -4,8 +4,8 @@
 --   node   hash: "run" id of the server when it was last asked, "from" when it
 --          votes, in us, "longest" ttl of any client in ms, "durable", and the
 --          latest time that was "seen", more or less
+--include quorum_terms
 local REFUSED = 23
-local AHEAD_MS, BACK_MS, SEEN_MS = 1000, 500, 100
 local NAME_SLOTS = 64
 
 local server = call('INFO', 'server')

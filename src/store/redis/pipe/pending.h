@@ -22,6 +22,7 @@ typedef struct dibs__pending {
     dibs__member member; /* its part in a batch */
     int batch_count;     /* in flight, of the first of a batch: members; or 1 */
     bool unsure;         /* a batch that failed may have run it */
+    uint64_t only_on;    /* the number of its connection; 0: any */
     uint64_t start; /* in flight: the offset of its first byte in the stream */
     dibsx_nsec deadline;
     dibs_status rc;

@@ -28,7 +28,9 @@
  *     sent alone; if that fails and the batch failed, it is DIBS_UNKNOWN.
  *  9. A unit of several commands is one piece: it is sent, fails and is done as a
  *     whole, and stays in flight until its last reply.
- * 10. A command that a replica refused is queued again and the connection ends;
+ * 10. A command that is bound to a connection (`only_on`) is queued while that one
+ *     works, and ends with it: the leader fails it before it connects again.
+ * 11. A command that a replica refused is queued again and the connection ends;
  *     replies that came with the refusal are handed out all the same.
  */
 /* SPDX-License-Identifier: MIT */
@@ -149,6 +151,24 @@ static void expire_pending(dibs__pipeline *pl, dibs__pending *pd)
     dibs__pipeline_fail_pending(pd, rc, &why);
 }
 
+/* Queues the commands again of which nothing was sent, and ends those that are
+ * bound to the connection, which is gone. Runs on the leader. Locks: pl->mutex. */
+static void queue_unsent(dibs__pipeline *pl, dibsx_fifo *unsent)
+{
+    dibsx_fifo free = {0};
+
+    dibsx_fifo_prepend(&pl->queue, unsent);
+    while (pl->queue.first) {
+        dibs__pending *pd = dibs__pending_pop(&pl->queue);
+
+        if (pd->only_on)
+            dibs__pipeline_fail_pending(pd, DIBS_STALE, &pl->why);
+        else
+            dibsx_fifo_push(&free, &pd->queued);
+    }
+    pl->queue = free;
+}
+
 /* Closes the connection. Commands of which nothing was sent are queued again
  * for the next one; the others are DIBS_UNKNOWN. Runs on the leader. Locks:
  * pl->mutex. */
@@ -169,7 +189,7 @@ static void drop_connection(dibs__pipeline *pl)
         else
             dibsx_fifo_push(&unsent, &pd->queued);
     }
-    dibsx_fifo_prepend(&pl->queue, &unsent);
+    queue_unsent(pl, &unsent);
     dibsx_buf_reset(&pl->out);
     pl->out_at = 0;
     pl->out_total = pl->given = 0;
@@ -233,6 +253,7 @@ static void connect_for(dibs__pipeline *pl, dibs__pending *pd)
     pl->cn = cn;
     if (rc == DIBS_OK) {
         pl->lost_at = 0;
+        pl->cn_number++;
         if (dibs__connect_has_moved(&pl->connect))
             leave_primary(pl);
         return;
@@ -313,9 +334,21 @@ static void follow_leader(dibs__pipeline *pl, dibs__pending *pd)
     pthread_mutex_unlock(&pl->mutex);
 }
 
+/* Whether its connection has ended already. Locks: pl->mutex. */
+static bool is_late(const dibs__pipeline *pl, const dibs__pending *pd)
+{
+    return pd->only_on &&
+           (!pl->cn || pl->broken || pd->only_on != pl->cn_number);
+}
+
 static void run_pending(dibs__pipeline *pl, dibs__pending *pd, dibsx_nsec now)
 {
     pthread_mutex_lock(&pl->mutex);
+    if (is_late(pl, pd)) {
+        pthread_mutex_unlock(&pl->mutex);
+        pd->rc = dibsx_fail(pd->err, DIBS_STALE, "the connection has ended");
+        return;
+    }
     dibsx_fifo_push(&pl->queue, &pd->queued);
     if (!pl->led) {
         pl->led = true;
@@ -338,9 +371,22 @@ dibs__pipeline_call(dibs__pipeline *pl, const dibs__words *words,
     return dibs__pipeline_join(pl, NULL, words, deadline, out, err);
 }
 
-dibs_status dibs__pipeline_join(dibs__pipeline *pl, const dibs__part *part,
-                                const dibs__words *words, dibsx_nsec deadline,
-                                redisReply **out, dibs_error *err)
+void dibs__pipeline_link(dibs__pipeline *pl, dibs__link *out)
+{
+    *out = (dibs__link){.number = 0};
+    pthread_mutex_lock(&pl->mutex);
+    if (pl->cn && !pl->broken) {
+        out->number = pl->cn_number;
+        if (!dibs__conn_ends(pl->cn, out->own, out->other))
+            out->own[0] = out->other[0] = '\0';
+    }
+    pthread_mutex_unlock(&pl->mutex);
+}
+
+static dibs_status
+call_bound(dibs__pipeline *pl, const dibs__part *part, uint64_t number,
+           const dibs__words *words, dibsx_nsec deadline, redisReply **out,
+           dibs_error *err)
 {
     char small[COMMAND_ON_STACK];
     size_t room = dibs__words_room(words);
@@ -348,6 +394,7 @@ dibs_status dibs__pipeline_join(dibs__pipeline *pl, const dibs__part *part,
     dibsx_nsec now = dibsx_now();
     dibs__pending pd = {.due = 1,
                         .replies = out,
+                        .only_on = number,
                         .deadline = deadline,
                         .err = err};
 
@@ -369,6 +416,21 @@ dibs_status dibs__pipeline_join(dibs__pipeline *pl, const dibs__part *part,
     if (bytes != small)
         dibsx_free(bytes);
     return pd.rc;
+}
+
+dibs_status dibs__pipeline_join(dibs__pipeline *pl, const dibs__part *part,
+                                const dibs__words *words, dibsx_nsec deadline,
+                                redisReply **out, dibs_error *err)
+{
+    return call_bound(pl, part, 0, words, deadline, out, err);
+}
+
+dibs_status
+dibs__pipeline_call_on(dibs__pipeline *pl, uint64_t number,
+                       const dibs__words *words, dibsx_nsec deadline,
+                       redisReply **out, dibs_error *err)
+{
+    return call_bound(pl, NULL, number, words, deadline, out, err);
 }
 
 dibs_status dibs__pipeline_unit(dibs__pipeline *pl, const char *bytes,

@@ -24,6 +24,7 @@
 #include "store/redis/wire/conf.h"
 #include "store/redis/wire/driver.h"
 #include "store/redis/wire/resp.h"
+#include "store/redis/wire/socket.h"
 #include <dibs/types.h>
 
 typedef struct dibs__pipeline dibs__pipeline;
@@ -69,6 +70,23 @@ DIBS_MUST_CHECK dibs_status dibs__pipeline_call(dibs__pipeline *pl,
  * batch. */
 DIBS_MUST_CHECK dibs_status dibs__pipeline_join(
     dibs__pipeline *pl, const dibs__part *part, const dibs__words *words,
+    dibsx_nsec deadline, redisReply **out, dibs_error *err);
+
+/* A connection of a pipeline. */
+typedef struct dibs__link {
+    uint64_t number; /* of no other connection of this pipeline; 0: none */
+    char own[DIBS__ADDRESS_TEXT]; /* the addresses of its ends; "": not known */
+    char other[DIBS__ADDRESS_TEXT];
+} dibs__link;
+
+/* The connection that the next command would be sent on. */
+void dibs__pipeline_link(dibs__pipeline *pl, dibs__link *out);
+
+/* As dibs__pipeline_call(), on the connection of that number and on no other: what
+ * the caller has learned on it is true of the server that runs the command.
+ *   DIBS_STALE  that connection has ended; nothing was sent */
+DIBS_MUST_CHECK dibs_status dibs__pipeline_call_on(
+    dibs__pipeline *pl, uint64_t number, const dibs__words *words,
     dibsx_nsec deadline, redisReply **out, dibs_error *err);
 
 /* Sends `count` commands, which are encoded one after the other in `bytes`,

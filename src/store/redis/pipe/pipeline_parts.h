@@ -36,6 +36,7 @@ struct dibs__pipeline {
     bool broken;
     bool demoted; /* the server has shown that it is a replica */
     dibs__conn *cn;
+    uint64_t cn_number; /* of the latest connection, from 1 on */
     dibsx_fifo queue;
     dibsx_fifo flight;
     bool text_due;      /* the server lacks the script of the batch */

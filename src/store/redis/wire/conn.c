@@ -103,6 +103,21 @@ void dibs__conn_sever(dibs__conn *cn)
     (void)shutdown(cn->fd, SHUT_RDWR);
 }
 
+bool dibs__conn_ends(const dibs__conn *cn, char own[DIBS__ADDRESS_TEXT],
+                     char other[DIBS__ADDRESS_TEXT])
+{
+    dibs__address here = {.len = sizeof(here.at)};
+    dibs__address there = {.len = sizeof(there.at)};
+
+    if (getsockname(cn->fd, (struct sockaddr *)&here.at, &here.len) != 0 ||
+        getpeername(cn->fd, (struct sockaddr *)&there.at, &there.len) != 0 ||
+        here.at.ss_family == AF_UNIX)
+        return false;
+    dibs__address_text(&here, own, DIBS__ADDRESS_TEXT);
+    dibs__address_text(&there, other, DIBS__ADDRESS_TEXT);
+    return true;
+}
+
 bool dibs__conn_gone(dibs__conn *cn)
 {
     char byte;

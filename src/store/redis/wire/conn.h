@@ -18,6 +18,7 @@
 #include "store/redis/wire/endpoint.h"
 #include "store/redis/wire/resolve.h"
 #include "store/redis/wire/resp.h"
+#include "store/redis/wire/socket.h"
 
 typedef struct dibs__conn dibs__conn;
 
@@ -67,6 +68,11 @@ DIBS_MUST_CHECK dibs_status dibs__conn_hear(dibs__conn *cn, int abort_fd,
 /* Ends the stream in both directions, so that calls on this connection return
  * soon. Any thread. */
 void dibs__conn_sever(dibs__conn *cn);
+
+/* Its own address and that of the other side, as a server writes them. False for
+ * a unix socket, whose ends have no addresses of their own. */
+bool dibs__conn_ends(const dibs__conn *cn, char own[DIBS__ADDRESS_TEXT],
+                     char other[DIBS__ADDRESS_TEXT]);
 
 /* Whether the server has closed an idle connection, or sent an unexpected
  * reply. */
