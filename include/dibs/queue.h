@@ -29,6 +29,7 @@ typedef struct dibs_item dibs_item;   /* one delivery, until it is freed */
 #define DIBS_ITEM_MAX         (256 << 10) /* bytes of an item's data */
 #define DIBS_ITEM_HEADERS_MAX (16 << 10)  /* bytes of its headers */
 #define DIBS_QUEUE_BATCH      128         /* items of one call */
+#define DIBS_ITEM_RESULT_MAX  1023        /* bytes of a result */
 #define DIBS_ITEM_TOKEN_SIZE  128         /* with its NUL */
 
 /* The delivery is not this consumer's any more, or will not be in a moment: stop the
@@ -171,6 +172,13 @@ DIBS_API int64_t dibs_item_valid_ms(const dibs_item *item);
  *   DIBS_INVALID  it is settled already, or its queue is freed */
 DIBS_API DIBS_MUST_CHECK dibs_status dibs_item_ack(dibs_item *item,
                                                    dibs_error *err);
+
+/* The same, with a result for the record of the item. The store keeps the record if the
+ * queue keeps some (`keep_done` of dibs_queue_set()); dibs_queue_peek() shows it. `result`
+ * is text, cut to DIBS_ITEM_RESULT_MAX bytes; NULL: none. Statuses as dibs_item_ack(). */
+DIBS_API DIBS_MUST_CHECK dibs_status dibs_item_ack_result(dibs_item *item,
+                                                          const char *result,
+                                                          dibs_error *err);
 
 /* Acks *item and waits for the next one as dibs_queue_reserve(), in one request. Frees
  * *item unless the ack failed.

@@ -148,6 +148,13 @@ class item
 
         detail::must(dibs_item_ack(get(), &err), err);
     }
+    /* With a result for its record; see dibs_item_ack_result(). */
+    void ack(const std::string &result)
+    {
+        dibs_error err = dibs_error();
+
+        detail::must(dibs_item_ack_result(get(), result.c_str(), &err), err);
+    }
     /* Without a delay: with backoff. */
     void nack(const std::string &reason = std::string(),
               milliseconds delay = milliseconds(-1))

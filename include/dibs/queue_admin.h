@@ -3,6 +3,7 @@
  *
  * A queue is there while it has an item, a dead letter, a consumer or a setting. Each
  * item is in one place: ready, later (delayed), out (delivered, not settled) or dead.
+ * A done item is gone; a queue with `keep_done` keeps records of the last ones.
  *
  * Threads: any thread may make these calls. They block for the store. Callbacks run on
  * the calling thread and may use the client. Every call on a queue of a quorum (redlock:)
@@ -22,7 +23,8 @@ typedef enum dibs_item_place {
     DIBS_ITEM_READY = 1 << 0,
     DIBS_ITEM_LATER = 1 << 1, /* delayed */
     DIBS_ITEM_OUT = 1 << 2,   /* delivered, and not settled */
-    DIBS_ITEM_DEAD = 1 << 3
+    DIBS_ITEM_DEAD = 1 << 3,
+    DIBS_ITEM_DONE = 1 << 4 /* the record of an item that was acked */
 } dibs_item_place;
 
 /* Which settings dibs_queue_set() changes. */
@@ -32,8 +34,11 @@ enum {
     DIBS_QUEUE_SET_CAP = 1 << 2,
     DIBS_QUEUE_SET_TRIES = 1 << 3,
     DIBS_QUEUE_SET_DEADS = 1 << 4,
-    DIBS_QUEUE_SET_LOST_MAX = 1 << 5
+    DIBS_QUEUE_SET_LOST_MAX = 1 << 5,
+    DIBS_QUEUE_SET_KEEP_DONE = 1 << 6
 };
+
+#define DIBS_QUEUE_KEEP_MAX 100000 /* records of done items in one queue */
 
 /* Zero of a number is the default, given last here. */
 typedef struct dibs_queue_settings {
@@ -46,6 +51,8 @@ typedef struct dibs_queue_settings {
     uint32_t deads;  /* dead letters; the oldest are dropped; 10,000 */
     uint32_t lost_max; /* deliveries lost with their consumers until it is dead;
                           4 */
+    uint32_t keep_done; /* records of the last items that were acked, to
+                           DIBS_QUEUE_KEEP_MAX; 0 */
 } dibs_queue_settings;
 
 #define DIBS_QUEUE_SETTINGS(...)                                               \
@@ -56,6 +63,7 @@ typedef struct dibs_queue_info {
     size_t size;
     dibs_queue_settings settings; /* with the defaults; fields is 0 */
     uint64_t ready, later, out, dead;
+    uint64_t done;      /* records of done items */
     uint64_t consumers; /* that live */
     uint64_t waiting;   /* of these, for an item */
     int64_t oldest_ms;  /* how long the first item has been ready; 0: none is */
@@ -108,11 +116,12 @@ typedef struct dibs_item_info {
     int64_t due_ms;       /* of a delayed one: until it is ready */
     uint64_t fence;       /* of one that is out */
     int64_t dead_wall_us; /* of a dead one: since when */
+    int64_t done_wall_us; /* of a done one: since when */
     const char *to;       /* the worker that it is for; "": none */
     const char *dedup_id; /* "": none */
     const char *reason;   /* of the last nack, or of its death; "": none */
     const char *const *headers; /* "key=value" texts; NULL ends */
-    const void *data;
+    const void *data;           /* of a done one: its result */
     size_t len;
 } dibs_item_info;
 
@@ -121,7 +130,7 @@ typedef bool dibs_item_info_fn(const dibs_item_info *info, void *arg);
 
 /* Calls `each` for up to `max` items of one place, beyond the first `skip`. Ready items
  * come in the order of delivery, with addressed ones last. Delayed ones come as they
- * become due, dead ones the oldest first. Changes nothing. Items that come and go
+ * become due, dead ones the oldest first, done ones the last first. Changes nothing. Items that come and go
  * meanwhile may be missed or seen twice.
  *   DIBS_NOTFOUND  there is no such queue */
 DIBS_API DIBS_MUST_CHECK dibs_status dibs_queue_peek(

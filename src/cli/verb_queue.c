@@ -120,6 +120,7 @@ print_json(const char *name, const dibs_queue_info *info, const rates *rt)
         {"later", info->later},
         {"out", info->out},
         {"dead", info->dead},
+        {"done", info->done},
         {"workers", info->consumers},
         {"waiting", info->waiting},
         {"pushed", info->pushed},
@@ -134,6 +135,7 @@ print_json(const char *name, const dibs_queue_info *info, const rates *rt)
         {"tries", set->tries},
         {"deads", set->deads},
         {"lost_max", set->lost_max},
+        {"keep_done", set->keep_done},
     };
     dibs__report report;
 
@@ -168,6 +170,8 @@ static void print_counts(const dibs_queue_info *info)
     printf("\nlater    %" PRIu64 "\nout      %" PRIu64 "\ndead     %" PRIu64
            "\n",
            info->later, info->out, info->dead);
+    if (info->settings.keep_done > 0)
+        printf("done     %" PRIu64 " records\n", info->done);
     printf("workers  %" PRIu64 ", %" PRIu64 " waiting\n", info->consumers,
            info->waiting);
     printf("totals   pushed %" PRIu64 ", delivered %" PRIu64 ", acked %" PRIu64
@@ -189,8 +193,11 @@ static int print_text(const dibs_queue_info *info, const rates *rt)
                per_second(info->pushed, rt->first.pushed, rt->span_ms),
                per_second(info->delivered, rt->first.delivered, rt->span_ms),
                per_second(info->acked, rt->first.acked, rt->span_ms));
-    printf("limits   cap %u, tries %u, deads %u, lost-max %u\n", set->cap,
+    printf("limits   cap %u, tries %u, deads %u, lost-max %u", set->cap,
            set->tries, set->deads, set->lost_max);
+    if (set->keep_done > 0)
+        printf(", keep-done %u", set->keep_done);
+    putchar('\n');
     return dibs__out_done();
 }
 
@@ -265,6 +272,8 @@ static dibs_queue_settings read_settings(const dibs__command *cmd)
     take_number(cmd, "deads", DIBS_QUEUE_SET_DEADS, &set.deads, &set.fields);
     take_number(cmd, "lost-max", DIBS_QUEUE_SET_LOST_MAX, &set.lost_max,
                 &set.fields);
+    take_number(cmd, "keep-done", DIBS_QUEUE_SET_KEEP_DONE, &set.keep_done,
+                &set.fields);
     if (dibs__opt_given(cmd, "serial")) {
         set.serial = strcmp(dibs__opt_text(cmd, "serial"), "yes") == 0;
         set.fields |= DIBS_QUEUE_SET_SERIAL;
@@ -281,7 +290,7 @@ static int change_settings(const dibs__command *cmd)
 
     if (set.fields == 0) {
         dibs__cli_say("queue set: no setting is given; give --cap, --tries, "
-                      "--deads, --lost-max or --serial");
+                      "--deads, --lost-max, --keep-done or --serial");
         return DIBS__EXIT_USAGE;
     }
     code = dibs__cli_open(cmd, &cl);
@@ -341,6 +350,9 @@ static const dibs__option options[] = {
     {DIBS__ROW_INT("lost-max", "N", 0, UINT32_MAX),
      .help = "Deliveries of an item that may end with the death of their "
              "worker, until it is dead. 4 is the default."},
+    {DIBS__ROW_INT("keep-done", "N", 0, DIBS_QUEUE_KEEP_MAX),
+     .help = "Keep records of the last N items that were acked, each with its "
+             "result; queue peek --place done shows them. 0 is the default."},
     {DIBS__ROW_CHOICE("serial", "WHETHER", "yes|no"),
      .help = "Deliver one item at a time: the next one when it is settled, "
              "and a retry holds up the rest."},

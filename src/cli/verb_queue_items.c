@@ -25,7 +25,8 @@ static const struct {
 } places[] = {{"ready", DIBS_ITEM_READY},
               {"later", DIBS_ITEM_LATER},
               {"out", DIBS_ITEM_OUT},
-              {"dead", DIBS_ITEM_DEAD}};
+              {"dead", DIBS_ITEM_DEAD},
+              {"done", DIBS_ITEM_DONE}};
 
 static const char *place_name(dibs_item_place place)
 {
@@ -104,9 +105,21 @@ static void add_text(dibsx_json *js, const char *key, const char *text)
     dibsx_json_pair_text(js, key, text[0] ? text : NULL);
 }
 
+static void add_contents(dibsx_json *js, const dibs_item_info *item)
+{
+    dibsx_json_key(js, "headers");
+    dibsx_json_open(js, '{');
+    for (size_t i = 0; item->headers[i]; i++)
+        dibs__json_header(js, item->headers[i]);
+    dibsx_json_close(js, '}');
+    dibsx_json_pair_uint(js, "bytes", item->len);
+    dibs__json_data(js, "data", item->data, item->len);
+}
+
 static bool add_json(const dibs_item_info *item, void *arg)
 {
     dibsx_json *js = arg;
+    bool done = item->place == DIBS_ITEM_DONE;
     char since[64];
 
     dibsx_json_open(js, '{');
@@ -119,20 +132,18 @@ static bool add_json(const dibs_item_info *item, void *arg)
         dibsx_json_pair_int(js, "due_ms", item->due_ms);
     if (item->place == DIBS_ITEM_OUT)
         dibsx_json_pair_uint(js, "fence", item->fence);
-    if (item->place == DIBS_ITEM_DEAD) {
-        dibs__wall_text(item->dead_wall_us, since, sizeof(since));
+    if (item->place == DIBS_ITEM_DEAD || done) {
+        dibs__wall_text(done ? item->done_wall_us : item->dead_wall_us, since,
+                        sizeof(since));
         dibsx_json_pair_text(js, "since", since);
     }
     add_text(js, "to", item->to);
     add_text(js, "dedup_id", item->dedup_id);
     add_text(js, "reason", item->reason);
-    dibsx_json_key(js, "headers");
-    dibsx_json_open(js, '{');
-    for (size_t i = 0; item->headers[i]; i++)
-        dibs__json_header(js, item->headers[i]);
-    dibsx_json_close(js, '}');
-    dibsx_json_pair_uint(js, "bytes", item->len);
-    dibs__json_data(js, "data", item->data, item->len);
+    if (!done)
+        add_contents(js, item);
+    else
+        dibs__json_data(js, "result", item->data, item->len);
     dibsx_json_close(js, '}');
     return true;
 }
@@ -228,9 +239,11 @@ static uint32_t purge_places(const dibs__command *cmd)
 {
     if (dibs__opt_flag(cmd, "all"))
         return DIBS_ITEM_READY | DIBS_ITEM_LATER | DIBS_ITEM_OUT |
-               DIBS_ITEM_DEAD;
+               DIBS_ITEM_DEAD | DIBS_ITEM_DONE;
     if (dibs__opt_flag(cmd, "dead"))
         return DIBS_ITEM_DEAD;
+    if (dibs__opt_flag(cmd, "done"))
+        return DIBS_ITEM_DONE;
     return DIBS_ITEM_READY | DIBS_ITEM_LATER;
 }
 
@@ -241,7 +254,8 @@ count_purged(const dibs__command *cmd, const dibs_queue_info *info)
 
     return (which & DIBS_ITEM_READY ? info->ready + info->later : 0) +
            (which & DIBS_ITEM_OUT ? info->out : 0) +
-           (which & DIBS_ITEM_DEAD ? info->dead : 0);
+           (which & DIBS_ITEM_DEAD ? info->dead : 0) +
+           (which & DIBS_ITEM_DONE ? info->done : 0);
 }
 
 static int purge_items(const dibs__command *cmd)
@@ -328,10 +342,11 @@ static int redrive_items(const dibs__command *cmd)
 }
 
 static const dibs__option options[] = {
-    {DIBS__ROW_CHOICE("place", "PLACE", "ready|later|out|dead"),
+    {DIBS__ROW_CHOICE("place", "PLACE", "ready|later|out|dead|done"),
      .initial = "ready", .verbs = "queue peek",
      .help = "Which items: ready; later, that is delayed; out, with a worker; "
-             "or dead."},
+             "dead; or done: the records that a queue with --keep-done keeps, "
+             "the last one first, with the result for the data."},
     {DIBS__ROW_INT("count", "N", 1, 1000000), .letter = 'n', .initial = "20",
      .help = "List so many items at most."},
     {DIBS__ROW_INT("skip", "N", 0, INT64_MAX / 2), .initial = "0",
@@ -342,9 +357,13 @@ static const dibs__option options[] = {
     {.name = "dead",
      .verbs = "queue purge",
      .help = "Drop the dead letters instead."},
+    {.name = "done",
+     .verbs = "queue purge",
+     .help = "Drop the records of done items instead."},
     {.name = "all",
      .verbs = "queue purge",
-     .help = "Drop the dead letters too, and the items that workers have: "
+     .help = "Drop dead letters and records of done items too, and the items "
+             "that workers have: "
              "these cannot ack them any more."},
 };
 

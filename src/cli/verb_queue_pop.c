@@ -227,8 +227,7 @@ static int settle_item(const dibs__command *cmd, settle_fn *settle)
 static dibs_status
 ack(const dibs__command *cmd, dibs_item *item, dibs_error *err)
 {
-    (void)cmd;
-    return dibs_item_ack(item, err);
+    return dibs_item_ack_result(item, dibs__opt_text(cmd, "result"), err);
 }
 
 static dibs_status
@@ -288,6 +287,11 @@ static const dibs__option options[] = {
              "The work on it is at your risk."},
     {.name = "raw",
      .help = "Print the bytes as they are, without a newline after them."},
+    {DIBS__ROW_TEXT("result", "TEXT"), .verbs = "queue ack",
+     .otherwise = "none",
+     .help = "The result, up to 1 KiB, for the record of the item: queue peek "
+             "--place done shows it, if the queue keeps records (--keep-done "
+             "of queue set)."},
     {DIBS__ROW_SPAN("delay", 0, DIBS__YEAR), .verbs = "queue nack",
      .otherwise = "2s, 4s, 8s .. 10m, by the attempt, with jitter",
      .help = "The item comes back after this long."},

@@ -13,11 +13,12 @@
 #include <string.h>
 
 enum {
-    ALL_PLACES =
-        DIBS_ITEM_READY | DIBS_ITEM_LATER | DIBS_ITEM_OUT | DIBS_ITEM_DEAD,
+    ALL_PLACES = DIBS_ITEM_READY | DIBS_ITEM_LATER | DIBS_ITEM_OUT |
+                 DIBS_ITEM_DEAD | DIBS_ITEM_DONE,
     ALL_FIELDS = DIBS_QUEUE_SET_PAUSED | DIBS_QUEUE_SET_SERIAL |
                  DIBS_QUEUE_SET_CAP | DIBS_QUEUE_SET_TRIES |
-                 DIBS_QUEUE_SET_DEADS | DIBS_QUEUE_SET_LOST_MAX,
+                 DIBS_QUEUE_SET_DEADS | DIBS_QUEUE_SET_LOST_MAX |
+                 DIBS_QUEUE_SET_KEEP_DONE,
     PEEK_CHUNK = 128,
     SIZE_MAX_BYTES = 4096 /* a larger size is none */
 };
@@ -26,14 +27,16 @@ enum {
 _Static_assert((int)DIBS_ITEM_READY == DIBS__PLACE_READY &&
                    (int)DIBS_ITEM_LATER == DIBS__PLACE_LATER &&
                    (int)DIBS_ITEM_OUT == DIBS__PLACE_OUT &&
-                   (int)DIBS_ITEM_DEAD == DIBS__PLACE_DEAD,
+                   (int)DIBS_ITEM_DEAD == DIBS__PLACE_DEAD &&
+                   (int)DIBS_ITEM_DONE == DIBS__PLACE_DONE,
                "places differ");
 _Static_assert((int)DIBS_QUEUE_SET_PAUSED == DIBS__SET_PAUSED &&
                    (int)DIBS_QUEUE_SET_SERIAL == DIBS__SET_SERIAL &&
                    (int)DIBS_QUEUE_SET_CAP == DIBS__SET_CAP &&
                    (int)DIBS_QUEUE_SET_TRIES == DIBS__SET_TRIES &&
                    (int)DIBS_QUEUE_SET_DEADS == DIBS__SET_DEADS &&
-                   (int)DIBS_QUEUE_SET_LOST_MAX == DIBS__SET_LOST_MAX,
+                   (int)DIBS_QUEUE_SET_LOST_MAX == DIBS__SET_LOST_MAX &&
+                   (int)DIBS_QUEUE_SET_KEEP_DONE == DIBS__SET_KEEP_DONE,
                "settings differ");
 
 static dibsx_nsec step_deadline(const dibs_client *cl)
@@ -138,11 +141,13 @@ static void copy_info(const dibs__queue_stats *from, dibs_queue_info *to)
                      .cap = from->conf.cap,
                      .tries = from->conf.tries,
                      .deads = from->conf.deads,
-                     .lost_max = from->conf.lost_max},
+                     .lost_max = from->conf.lost_max,
+                     .keep_done = from->conf.keep_done},
         .ready = from->ready,
         .later = from->later,
         .out = from->out,
         .dead = from->dead,
+        .done = from->done,
         .consumers = from->lanes,
         .waiting = from->waiting,
         .oldest_ms = from->oldest_ms,
@@ -220,12 +225,17 @@ dibs_status dibs_queue_set(dibs_client *cl, const char *queue,
         return dibsx_fail(err, DIBS_INVALID,
                           "fields must have DIBS_QUEUE_SET_* of the settings "
                           "to change");
+    if (in.keep_done > DIBS_QUEUE_KEEP_MAX)
+        return dibsx_fail(err, DIBS_INVALID,
+                          "a queue keeps at most %d records of done items",
+                          DIBS_QUEUE_KEEP_MAX);
     conf = (dibs__queue_conf){.paused = in.paused,
                               .serial = in.serial,
                               .cap = in.cap,
                               .tries = in.tries,
                               .deads = in.deads,
-                              .lost_max = in.lost_max};
+                              .lost_max = in.lost_max,
+                              .keep_done = in.keep_done};
     return put_settings(cl, queue, in.fields, &conf, err);
 }
 
@@ -276,7 +286,10 @@ static bool pass_item(const dibs__item_view *view, void *arg)
     const char **headers;
     dibs_item_info info;
 
-    dibs__item_split(view->data, view->len, &parts);
+    if (view->place == DIBS__PLACE_DONE) /* a result has no headers */
+        parts = (dibs__item_parts){.data = view->data, .len = view->len};
+    else
+        dibs__item_split(view->data, view->len, &parts);
     headers = list_headers(&parts);
     vt->no_memory = !headers;
     if (!headers)
@@ -288,13 +301,16 @@ static bool pass_item(const dibs__item_view *view, void *arg)
                             .lost = view->lost,
                             .due_ms = view->due_ms,
                             .fence = view->fence,
-                            .dead_wall_us = view->dead_wall_us,
                             .to = view->to,
                             .dedup_id = view->dedup,
                             .reason = view->reason,
                             .headers = headers,
                             .data = parts.data,
                             .len = parts.len};
+    if (view->place == DIBS__PLACE_DEAD)
+        info.dead_wall_us = view->ended_wall_us;
+    if (view->place == DIBS__PLACE_DONE)
+        info.done_wall_us = view->ended_wall_us;
     vt->count++;
     vt->ended = !vt->each(&info, vt->arg);
     dibsx_free(headers);
@@ -315,7 +331,8 @@ dibs_status dibs_queue_peek(dibs_client *cl, const char *queue,
     dibs_status rc = begin_call(cl, queue, full, &ops, err);
 
     if (rc == DIBS_OK && place != DIBS_ITEM_READY && place != DIBS_ITEM_LATER &&
-        place != DIBS_ITEM_OUT && place != DIBS_ITEM_DEAD)
+        place != DIBS_ITEM_OUT && place != DIBS_ITEM_DEAD &&
+        place != DIBS_ITEM_DONE)
         rc = dibsx_fail(err, DIBS_INVALID, "a look is at one place");
     while (rc == DIBS_OK && seen < max && vt.count > 0 && !vt.ended) {
         size_t rest = max - seen;
@@ -339,7 +356,8 @@ static uint64_t count_places(const dibs__queue_stats *stats, uint32_t places)
     return (places & DIBS_ITEM_READY ? stats->ready : 0) +
            (places & DIBS_ITEM_LATER ? stats->later : 0) +
            (places & DIBS_ITEM_OUT ? stats->out : 0) +
-           (places & DIBS_ITEM_DEAD ? stats->dead : 0);
+           (places & DIBS_ITEM_DEAD ? stats->dead : 0) +
+           (places & DIBS_ITEM_DONE ? stats->done : 0);
 }
 
 static size_t chunk_of(uint64_t rest)
@@ -363,7 +381,7 @@ dibs_status dibs_queue_purge(dibs_client *cl, const char *queue,
     if (rc == DIBS_OK && (places == 0 || (places & ~(uint32_t)ALL_PLACES)))
         rc = dibsx_fail(err, DIBS_INVALID,
                         "places must have at least one of DIBS_ITEM_READY, "
-                        "LATER, OUT and DEAD");
+                        "LATER, OUT, DEAD and DONE");
     if (rc == DIBS_OK)
         rc = ops->stats(cl->st, full, step_deadline(cl), &stats, err);
     if (rc == DIBS_NOTFOUND)

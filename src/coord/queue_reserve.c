@@ -160,11 +160,12 @@ await_settled(dibs_item *item, dibs__settler *settler, dibs_error *err)
     return settler->rc;
 }
 
-/* Keeps the reason, cut to fit; people read it. */
+/* Keeps the reason or the result, cut to fit; people read it. */
 static dibs_status
-keep_reason(dibs_item *item, const char *reason, dibs_error *err)
+keep_reason(dibs_item *item, const dibs__settlement *how, dibs_error *err)
 {
-    size_t len = reason ? strnlen(reason, DIBS__REASON_MAX - 1) : 0;
+    const char *reason = how->reason;
+    size_t len = dibs__settle_text(how);
 
     dibsx_free(item->reason);
     item->reason = NULL;
@@ -181,7 +182,7 @@ keep_reason(dibs_item *item, const char *reason, dibs_error *err)
 dibs_status dibs__settle_want(dibs_item *item, const dibs__settlement *how,
                               dibs__settler *settler, dibs_error *err)
 {
-    dibs_status rc = keep_reason(item, how->reason, err);
+    dibs_status rc = keep_reason(item, how, err);
 
     if (rc != DIBS_OK)
         return rc;
@@ -229,6 +230,15 @@ dibs_status dibs_item_ack(dibs_item *item, dibs_error *err)
 {
     DIBSX_UNCANCEL;
     dibs__settlement how = {.verb = DIBS__ITEM_ACK};
+
+    return settle_item(item, &how, err);
+}
+
+dibs_status
+dibs_item_ack_result(dibs_item *item, const char *result, dibs_error *err)
+{
+    DIBSX_UNCANCEL;
+    dibs__settlement how = {.verb = DIBS__ITEM_ACK, .reason = result};
 
     return settle_item(item, &how, err);
 }

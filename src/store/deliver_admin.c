@@ -10,6 +10,7 @@ dibs_status dibs__deliver_set(dibs__shelf *sh, uint32_t fields,
                               const dibs__queue_conf *conf)
 {
     dibs__queue_conf *to = &sh->head.conf;
+    dibs_status rc;
 
     if (fields & DIBS__SET_PAUSED)
         to->paused = conf->paused;
@@ -23,8 +24,11 @@ dibs_status dibs__deliver_set(dibs__shelf *sh, uint32_t fields,
         to->deads = conf->deads;
     if (fields & DIBS__SET_LOST_MAX)
         to->lost_max = conf->lost_max;
+    if (fields & DIBS__SET_KEEP_DONE)
+        to->keep_done = conf->keep_done;
     sh->head.changed = true;
-    return dibs__deliver_tidy(sh);
+    rc = dibs__item_trim_done(sh);
+    return rc == DIBS_OK ? dibs__deliver_tidy(sh) : rc;
 }
 
 static dibs_status purge_dead(dibs__shelf *sh, size_t max, size_t *purged)
@@ -39,6 +43,19 @@ static dibs_status purge_dead(dibs__shelf *sh, size_t max, size_t *purged)
             sh->head.changed = true;
             ++*purged;
         }
+    }
+    return rc;
+}
+
+static dibs_status purge_done(dibs__shelf *sh, size_t max, size_t *purged)
+{
+    dibs_status rc = DIBS_OK;
+
+    while (rc == DIBS_OK && *purged < max && sh->head.done > 0) {
+        rc = sh->ops->done_drop(sh);
+        sh->head.done--;
+        sh->head.changed = true;
+        ++*purged;
     }
     return rc;
 }
@@ -68,6 +85,8 @@ dibs_status dibs__deliver_purge(dibs__shelf *sh, uint32_t places, size_t max,
             return rc;
     }
     rc = places & DIBS__PLACE_DEAD ? purge_dead(sh, max, purged) : DIBS_OK;
+    if (rc == DIBS_OK && (places & DIBS__PLACE_DONE))
+        rc = purge_done(sh, max, purged);
     return rc == DIBS_OK ? dibs__deliver_tidy(sh) : rc;
 }
 
@@ -99,6 +118,18 @@ dibs_status dibs__deliver_redrive(dibs__shelf *sh, uint64_t id, size_t max,
     if (*redriven == 0 && max > 0 && sh->head.dead > 0 && rc == DIBS_OK)
         return dibs__item_fail_full(sh);
     return dibs__deliver_tidy(sh);
+}
+
+size_t dibs__settle_text(const dibs__settlement *settle)
+{
+    size_t most =
+        settle->verb == DIBS__ITEM_ACK ? DIBS__RESULT_MAX : DIBS__REASON_MAX;
+    const char *text = settle->reason;
+    size_t len = text ? strnlen(text, most - 1) : 0;
+
+    while (len > 0 && text[len] && ((unsigned char)text[len] & 0xc0) == 0x80)
+        len--;
+    return len;
 }
 
 void dibs__lane_address(uint64_t lane, char out[DIBS_OWNER_SIZE])

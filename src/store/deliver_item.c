@@ -273,6 +273,30 @@ dibs_status dibs__item_forget(dibs__shelf *sh, const dibs__item *item)
     return rc == DIBS_OK ? sh->ops->item_drop(sh, item->id) : rc;
 }
 
+dibs_status dibs__item_trim_done(dibs__shelf *sh)
+{
+    dibs_status rc = DIBS_OK;
+
+    while (rc == DIBS_OK && sh->head.done > sh->head.conf.keep_done) {
+        rc = sh->ops->done_drop(sh);
+        sh->head.done--;
+        sh->head.changed = true;
+    }
+    return rc;
+}
+
+static dibs_status keep_done(dibs__shelf *sh, const dibs__item *item,
+                             const dibs__settlement *settle)
+{
+    dibs_status rc;
+
+    if (sh->head.conf.keep_done == 0)
+        return DIBS_OK;
+    rc = sh->ops->done_put(sh, item, settle->reason, dibs__settle_text(settle));
+    sh->head.done++;
+    return rc == DIBS_OK ? dibs__item_trim_done(sh) : rc;
+}
+
 static dibs_status extend_limit(dibs__shelf *sh, dibs__item *item, int64_t ms)
 {
     item->limit_us = ms > 0 ? after_ms(sh->now_us, ms) : 0;
@@ -297,7 +321,8 @@ dibs__item_settle(dibs__shelf *sh, uint64_t lane, dibs__settlement *settle)
     switch (settle->verb) {
     case DIBS__ITEM_ACK:
         sh->head.acked++;
-        return dibs__item_forget(sh, &item);
+        rc = keep_done(sh, &item, settle);
+        return rc == DIBS_OK ? dibs__item_forget(sh, &item) : rc;
     case DIBS__ITEM_NACK:
         return dibs__item_return(sh, &item, DIBS__RETURN_NACK, settle->ms,
                                  settle->reason);

@@ -46,7 +46,7 @@ typedef struct dibs__token {
 } dibs__token;
 
 typedef enum dibs__settle_verb {
-    DIBS__ITEM_ACK,     /* done: the item is gone */
+    DIBS__ITEM_ACK,     /* done: the item is gone, but for a record of it */
     DIBS__ITEM_NACK,    /* it comes back after `ms`; dead after its last try */
     DIBS__ITEM_DEAD,    /* it goes to the dead letters */
     DIBS__ITEM_UNBEGUN, /* it comes back, and this attempt was none */
@@ -59,7 +59,7 @@ typedef struct dibs__settlement {
     dibs__settle_verb verb;
     dibs__token token;
     int64_t ms;
-    const char *reason; /* of nack and dead; NULL: none */
+    const char *reason; /* of nack and dead; of ack: the result; NULL: none */
     dibs_status rc;     /* out */
 } dibs__settlement;
 
@@ -91,8 +91,7 @@ typedef struct dibs__reserve {
     uint32_t want;  /* up to DIBS__QUEUE_BATCH; 0: settles only */
     bool wait;      /* if there is nothing, a push hands over to it and rings */
     const char *as; /* the worker whose items it takes first; "": none */
-    uint32_t hands; /* on how many it works at once: so many can be charged with
-                         its death; 0: on all */
+    uint32_t hands; /* works on so many: charged with its death; 0: on all */
     int64_t limit_ms; /* of each delivery; 0: none */
     const dibs__token *heard;
     size_t heard_count;
@@ -100,8 +99,7 @@ typedef struct dibs__reserve {
     size_t settle_count;
 
     uint64_t stamp; /* out: for the next number */
-    int64_t
-        due_ms; /* out: until this lane should ask for a delayed item; or -1 */
+    int64_t due_ms; /* out: until it should ask for a delayed item; or -1 */
 } dibs__reserve;
 
 typedef struct dibs__tend {
@@ -128,7 +126,7 @@ typedef struct dibs__queue_ops {
                            dibsx_nsec deadline, dibs__delivery_fn *each,
                            void *arg, dibs_error *err);
 
-    /* Renews lanes, each with its own status. */
+    /* Each lane has its own status. */
     dibs_status (*tend)(struct dibs__store *st, dibs__tend *items, size_t count,
                         dibsx_nsec deadline, dibs_error *err);
 
@@ -137,7 +135,8 @@ typedef struct dibs__queue_ops {
                          uint64_t lane, dibsx_nsec deadline, dibs_error *err);
 } dibs__queue_ops;
 
-/* The owner in notices for a lane (DIBS__NOTICE_ITEMS). */
+/* The bytes of its reason or result that are kept; the owner in notices for a lane. */
+size_t dibs__settle_text(const dibs__settlement *settle);
 void dibs__lane_address(uint64_t lane, char out[DIBS_OWNER_SIZE]);
 
 /* As DIBS__LEASE_STEPS(). */

@@ -14,6 +14,7 @@ enum {
     DIBS__DEDUP_MAX = 64,
     DIBS__WORKER_MAX = 128, /* with its NUL, as the next */
     DIBS__REASON_MAX = 256,
+    DIBS__RESULT_MAX = 1024,
     DIBS__PURGE_MAX = 1000,      /* items of one purge or redrive */
     DIBS__QUEUE_LIST_MAX = 1000, /* names of one list */
 
@@ -33,7 +34,8 @@ typedef enum dibs__item_place {
     DIBS__PLACE_READY = 1 << 0,
     DIBS__PLACE_LATER = 1 << 1, /* delayed */
     DIBS__PLACE_OUT = 1 << 2,   /* delivered, and not settled */
-    DIBS__PLACE_DEAD = 1 << 3
+    DIBS__PLACE_DEAD = 1 << 3,
+    DIBS__PLACE_DONE = 1 << 4 /* a record of an item that is gone */
 } dibs__item_place;
 
 enum {
@@ -42,7 +44,8 @@ enum {
     DIBS__SET_CAP = 1 << 2,
     DIBS__SET_TRIES = 1 << 3,
     DIBS__SET_DEADS = 1 << 4,
-    DIBS__SET_LOST_MAX = 1 << 5
+    DIBS__SET_LOST_MAX = 1 << 5,
+    DIBS__SET_KEEP_DONE = 1 << 6
 };
 
 /* 0 of a number: the default. */
@@ -54,11 +57,13 @@ typedef struct dibs__queue_conf {
     uint32_t deads; /* dead letters; the oldest are dropped */
     uint32_t
         lost_max; /* deliveries that end without a word, until it is dead */
+    uint32_t keep_done; /* records of the last items that were acked */
 } dibs__queue_conf;
 
 typedef struct dibs__queue_stats {
     dibs__queue_conf conf; /* with the defaults */
     uint64_t ready, later, out, dead;
+    uint64_t done;     /* records that are kept */
     uint64_t lanes;    /* that reserve, and live */
     uint64_t waiting;  /* of these */
     int64_t oldest_ms; /* how long the first has been ready; 0: none is */
@@ -70,14 +75,14 @@ typedef struct dibs__item_view {
     dibs__item_place place;
     int32_t priority;
     uint32_t attempts, lost;
-    int64_t due_ms;       /* LATER */
-    uint64_t lane;        /* OUT */
-    uint64_t fence;       /* OUT */
-    int64_t dead_wall_us; /* DEAD: since when */
+    int64_t due_ms;        /* LATER */
+    uint64_t lane;         /* OUT */
+    uint64_t fence;        /* OUT */
+    int64_t ended_wall_us; /* DEAD, DONE: since when */
     char to[DIBS__WORKER_MAX];
     char dedup[DIBS__DEDUP_MAX + 1];
     char reason[DIBS__REASON_MAX]; /* DEAD; of the others: of the last nack */
-    const void *data;              /* borrowed for the call */
+    const void *data; /* of DONE: the result; borrowed for the call */
     size_t len;
 } dibs__item_view;
 
@@ -100,7 +105,7 @@ typedef struct dibs__queue_admin_ops {
 
     /* Up to `max` items of one place beyond the first `skip`: READY in the order of
      * delivery, addressed ones last; LATER as they become due; OUT by fence; DEAD
-     * the oldest first. Changes nothing. */
+     * the oldest first; DONE the last one first. Changes nothing. */
     dibs_status (*peek)(struct dibs__store *st, const char *queue,
                         dibs__item_place place, size_t skip, size_t max,
                         dibsx_nsec deadline, dibs__item_fn *each, void *arg,
@@ -118,7 +123,7 @@ typedef struct dibs__queue_admin_ops {
                            uint64_t id, size_t max, dibsx_nsec deadline,
                            size_t *redriven, dibs_error *err);
 
-    /* Forgets a queue with its settings and counters. DIBS_BUSY: it has items, dead
+    /* Forgets a queue with its settings, counters and records of done items. DIBS_BUSY: it has items, dead
      * letters or lanes. DIBS_NOTFOUND: there is none. */
     dibs_status (*remove)(struct dibs__store *st, const char *queue,
                           dibsx_nsec deadline, dibs_error *err);

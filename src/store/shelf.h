@@ -16,7 +16,7 @@ enum { DIBS__SHELF_BELL_MAX = 40 }; /* an address of a doorbell with its NUL */
 typedef struct dibs__queue_head {
     dibs__queue_conf conf; /* as set; 0 of a number: the default */
     uint64_t items;        /* ready, later or out */
-    uint64_t dead;
+    uint64_t dead, done;   /* of done items: records */
     uint64_t pushed, delivered, acked, nacked, lost, died, dropped, purged;
     bool changed; /* write it */
 } dibs__queue_head;
@@ -128,8 +128,11 @@ typedef struct dibs__shelf_ops {
     /* Moves the item to the dead letters. */
     dibs_status (*dead_put)(dibs__shelf *, const dibs__item *,
                             const char *reason);
-    /* Drops the oldest dead letter. */
-    dibs_status (*dead_drop)(dibs__shelf *);
+    /* Keeps a record of an item that is done. */
+    dibs_status (*done_put)(dibs__shelf *, const dibs__item *,
+                            const char *result, size_t len);
+    dibs_status (*done_drop)(dibs__shelf *); /* the oldest */
+    dibs_status (*dead_drop)(dibs__shelf *); /* the oldest */
     /* Moves the oldest, or that with the id, back: as item `as_id`, ready. */
     dibs_status (*dead_redrive)(dibs__shelf *, uint64_t id, uint64_t as_id,
                                 dibs__item *out);

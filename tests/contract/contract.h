@@ -75,6 +75,7 @@ int contract_roster(void);
 int contract_queue(void);
 int contract_queue_care(void);
 int contract_queue_crowd(void);
+int contract_queue_done(void);
 int contract_queue_peers(void);
 int contract_queue_twin(void);
 int contract_commit(void);

@@ -50,6 +50,7 @@ int main(int argc, char **argv)
     failed += run_if(DIBS__CAN_ITEMS, contract_queue, "queue");
     failed += run_if(DIBS__CAN_ITEMS, contract_queue_care, "queue care");
     failed += run_if(DIBS__CAN_ITEMS, contract_queue_crowd, "queue crowd");
+    failed += run_if(DIBS__CAN_ITEMS, contract_queue_done, "queue done");
     failed += run_if(DIBS__CAN_ITEMS, contract_queue_peers, "queue peers");
     failed += run_if(DIBS__CAN_ITEMS, contract_queue_twin, "queue twin");
     failed += run_if(DIBS__CAN_COMMIT, contract_commit, "commit");

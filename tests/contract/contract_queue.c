@@ -173,6 +173,38 @@ void queue_set(contract *t, uint32_t fields, dibs__queue_conf conf)
                                              contract_soon(), err));
 }
 
+static bool copy_view(const dibs__item_view *item, void *arg)
+{
+    queue_views *out = arg;
+
+    out->item[out->count] = *item;
+    snprintf(out->data[out->count], sizeof(out->data[0]), "%.*s",
+             (int)item->len, (const char *)item->data);
+    return ++out->count < VIEWS_MAX;
+}
+
+queue_views
+queue_peek(contract *t, dibs__item_place place, size_t skip, size_t max)
+{
+    dibs__store *st = t->st[0];
+    queue_views out = {.count = 0};
+
+    CHECK(DIBS_OK,
+          st->ops->queue_admin->peek(st, t->name, place, skip, max,
+                                     contract_soon(), copy_view, &out, err));
+    return out;
+}
+
+size_t queue_purge(contract *t, uint32_t places, size_t max)
+{
+    dibs__store *st = t->st[0];
+    size_t purged = 0;
+
+    CHECK(DIBS_OK, st->ops->queue_admin->purge(st, t->name, places, max,
+                                               contract_soon(), &purged, err));
+    return purged;
+}
+
 void queue_sleep(int64_t span_ms)
 {
     contract_sleep_until(

@@ -5,7 +5,7 @@
 
 #include "contract.h"
 
-enum { TAKEN_MAX = 256, LONG_MS = 60000 };
+enum { TAKEN_MAX = 256, LONG_MS = 60000, VIEWS_MAX = 16 };
 
 /* A delivery as it was shown; data is text here. */
 typedef struct taken {
@@ -36,6 +36,13 @@ typedef struct pusher {
     dibs_error err;
 } pusher;
 
+/* Items of one place, as a look shows them; data is text here. */
+typedef struct queue_views {
+    dibs__item_view item[VIEWS_MAX];
+    char data[VIEWS_MAX][64];
+    size_t count;
+} queue_views;
+
 uint64_t queue_draw_lane(void);
 lane queue_lane(contract *t, size_t handle); /* not open yet */
 pusher queue_pusher(contract *t, size_t handle);
@@ -62,6 +69,10 @@ uint64_t push_ok(pusher *p, const char *text);
 
 dibs__queue_stats queue_stats(contract *t);
 void queue_set(contract *t, uint32_t fields, dibs__queue_conf conf);
+
+queue_views
+queue_peek(contract *t, dibs__item_place place, size_t skip, size_t max);
+size_t queue_purge(contract *t, uint32_t places, size_t max);
 
 /* Sleeps until a span that was begun before now is over. */
 void queue_sleep(int64_t span_ms);

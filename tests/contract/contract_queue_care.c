@@ -3,45 +3,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "contract_queue.h"
 
-enum { VIEWS_MAX = 16 };
-
-typedef struct views {
-    dibs__item_view item[VIEWS_MAX];
-    char data[VIEWS_MAX][64];
-    size_t count;
-} views;
-
-static bool copy_view(const dibs__item_view *item, void *arg)
-{
-    views *out = arg;
-
-    out->item[out->count] = *item;
-    snprintf(out->data[out->count], sizeof(out->data[0]), "%.*s",
-             (int)item->len, (const char *)item->data);
-    return ++out->count < VIEWS_MAX;
-}
-
-static views peek(contract *t, dibs__item_place place, size_t skip, size_t max)
-{
-    dibs__store *st = t->st[0];
-    views out = {.count = 0};
-
-    CHECK(DIBS_OK,
-          st->ops->queue_admin->peek(st, t->name, place, skip, max,
-                                     contract_soon(), copy_view, &out, err));
-    return out;
-}
-
-static size_t purge(contract *t, uint32_t places, size_t max)
-{
-    dibs__store *st = t->st[0];
-    size_t purged = 0;
-
-    CHECK(DIBS_OK, st->ops->queue_admin->purge(st, t->name, places, max,
-                                               contract_soon(), &purged, err));
-    return purged;
-}
-
 static size_t redrive(contract *t, uint64_t id, size_t max)
 {
     dibs__store *st = t->st[0];
@@ -194,7 +155,7 @@ static void an_item_is_dead_after_its_tries(void **state)
     pusher p = queue_pusher(t, 0);
     lane ln = queue_lane(t, 0);
     taken got;
-    views dead;
+    queue_views dead;
 
     queue_set(t, DIBS__SET_TRIES, (dibs__queue_conf){.tries = 3});
     p.item.tries = 2;
@@ -208,7 +169,7 @@ static void an_item_is_dead_after_its_tries(void **state)
     nack(&ln, got.token, "second");
     assert_int_equal(queue_stats(t).dead, 1);
     assert_int_equal(queue_stats(t).ready, 0);
-    dead = peek(t, DIBS__PLACE_DEAD, 0, 10);
+    dead = queue_peek(t, DIBS__PLACE_DEAD, 0, 10);
     assert_int_equal(dead.count, 1);
     assert_string_equal(dead.item[0].reason, "second");
     assert_int_equal(dead.item[0].attempts, 2);
@@ -219,7 +180,7 @@ static void an_item_is_dead_after_its_tries(void **state)
     got = lane_take(&ln);
     assert_status(lane_end(&ln, DIBS__ITEM_DEAD, got.token, 0, "hopeless"),
                   DIBS_OK);
-    dead = peek(t, DIBS__PLACE_DEAD, 1, 10);
+    dead = queue_peek(t, DIBS__PLACE_DEAD, 1, 10);
     assert_int_equal(dead.count, 1);
     assert_string_equal(dead.item[0].reason, "hopeless");
     assert_int_equal(queue_stats(t).died, 2);
@@ -250,7 +211,7 @@ static void poison_dies_after_lost_max(void **state)
     contract *t = *state;
     pusher p = queue_pusher(t, 0);
     lane ln = queue_lane(t, 0), last = queue_lane(t, 0);
-    views dead;
+    queue_views dead;
 
     queue_set(t, DIBS__SET_LOST_MAX, (dibs__queue_conf){.lost_max = 2});
     push_ok(&p, "poison");
@@ -263,7 +224,7 @@ static void poison_dies_after_lost_max(void **state)
         assert_status(lane_next(&ln, 0, false), DIBS_LOST);
     }
     assert_int_equal(queue_stats(t).dead, 1);
-    dead = peek(t, DIBS__PLACE_DEAD, 0, 10);
+    dead = queue_peek(t, DIBS__PLACE_DEAD, 0, 10);
     assert_int_equal(dead.item[0].lost, 2);
     assert_true(dead.item[0].reason[0] != '\0');
     /* With tries left and fewer losses it is not dead. */
@@ -338,7 +299,7 @@ static void dead_cap_drops_whole_items(void **state)
     contract *t = *state;
     pusher p = queue_pusher(t, 0);
     lane ln = queue_lane(t, 0);
-    views dead;
+    queue_views dead;
 
     queue_set(t, DIBS__SET_DEADS | DIBS__SET_TRIES,
               (dibs__queue_conf){.deads = 2, .tries = 1});
@@ -349,7 +310,7 @@ static void dead_cap_drops_whole_items(void **state)
         push_ok(&p, text);
         nack(&ln, lane_take(&ln).token, text);
     }
-    dead = peek(t, DIBS__PLACE_DEAD, 0, 10);
+    dead = queue_peek(t, DIBS__PLACE_DEAD, 0, 10);
     assert_int_equal(dead.count, 2);
     assert_string_equal(dead.data[0], "b");
     assert_int_equal(queue_stats(t).dead, 2);
@@ -432,7 +393,7 @@ static void a_serial_queue_delivers_one_at_a_time(void **state)
                   DIBS_OK);
     assert_status(lane_next(&b, 1, false), DIBS_OK);
     assert_int_equal(b.count, 0);
-    assert_int_equal(purge(t, DIBS__PLACE_LATER, 10), 1);
+    assert_int_equal(queue_purge(t, DIBS__PLACE_LATER, 10), 1);
     assert_string_equal(lane_take(&b).data, "b");
 }
 
@@ -574,8 +535,10 @@ static void purge_leaves_what_is_out(void **state)
     p.item.dedup = "c";
     p.item.delay_ms = LONG_MS;
     push_ok(&p, "c");
-    assert_int_equal(purge(t, DIBS__PLACE_READY | DIBS__PLACE_LATER, 1), 1);
-    assert_int_equal(purge(t, DIBS__PLACE_READY | DIBS__PLACE_LATER, 10), 1);
+    assert_int_equal(queue_purge(t, DIBS__PLACE_READY | DIBS__PLACE_LATER, 1),
+                     1);
+    assert_int_equal(queue_purge(t, DIBS__PLACE_READY | DIBS__PLACE_LATER, 10),
+                     1);
     assert_int_equal(queue_stats(t).out, 1);
     assert_int_equal(queue_stats(t).purged, 2);
     /* Purged items free their ids; removal frees only its own. */
@@ -587,7 +550,7 @@ static void purge_leaves_what_is_out(void **state)
     assert_true(p.item.duplicate);
     assert_status(lane_end(&ln, DIBS__ITEM_EXTEND, got.token, 0, NULL),
                   DIBS_OK);
-    assert_int_equal(purge(t, DIBS__PLACE_OUT, 10), 1);
+    assert_int_equal(queue_purge(t, DIBS__PLACE_OUT, 10), 1);
     assert_status(lane_end(&ln, DIBS__ITEM_ACK, got.token, 0, NULL), DIBS_LOST);
 }
 
@@ -597,7 +560,7 @@ static void peek_shows_each_place(void **state)
     pusher p = queue_pusher(t, 0);
     lane ln = queue_lane(t, 0);
     taken got;
-    views all;
+    queue_views all;
 
     push_ok(&p, "out");
     lane_open(&ln);
@@ -609,22 +572,22 @@ static void peek_shows_each_place(void **state)
     p.item.dedup = "";
     p.item.delay_ms = LONG_MS;
     push_ok(&p, "later");
-    all = peek(t, DIBS__PLACE_READY, 0, 10);
+    all = queue_peek(t, DIBS__PLACE_READY, 0, 10);
     assert_int_equal(all.count, 2);
     assert_string_equal(all.data[0], "first");
     assert_string_equal(all.item[0].dedup, "key");
     assert_string_equal(all.data[1], "second");
-    all = peek(t, DIBS__PLACE_READY, 1, 1);
+    all = queue_peek(t, DIBS__PLACE_READY, 1, 1);
     assert_int_equal(all.count, 1);
     assert_string_equal(all.data[0], "second");
-    all = peek(t, DIBS__PLACE_LATER, 0, 10);
+    all = queue_peek(t, DIBS__PLACE_LATER, 0, 10);
     assert_int_equal(all.count, 1);
     IN_TIME(all.item[0].due_ms > LONG_MS / 2);
-    all = peek(t, DIBS__PLACE_OUT, 0, 10);
+    all = queue_peek(t, DIBS__PLACE_OUT, 0, 10);
     assert_int_equal(all.count, 1);
     assert_int_equal(all.item[0].lane, ln.ask.lane);
     assert_int_equal(all.item[0].fence, got.token.fence);
-    assert_int_equal(peek(t, DIBS__PLACE_DEAD, 0, 10).count, 0);
+    assert_int_equal(queue_peek(t, DIBS__PLACE_DEAD, 0, 10).count, 0);
     assert_int_equal(queue_stats(t).ready, 2);
 }
 

@@ -38,6 +38,27 @@ class QueueAdmin(Case):
         self.assertIn("pushed 0.0/s", self.ok("queue", "stats", "mail", "--interval", "10ms"))
         self.assertNotIn("span_ms", self.json("queue", "stats", "mail", "--json"))
 
+    def test_done_items(self):
+        self.ok("queue", "push", "mail", "hello")
+        self.ok("queue", "pop", "mail", "--ack")
+        self.assertEqual(self.json("queue", "peek", "mail", "--place", "done", "--json")["items"], [])
+        self.ok("queue", "set", "mail", "--keep-done", "2")
+        for text in ("one", "two", "three"):
+            self.ok("queue", "push", "mail", text)
+            popped = self.json("queue", "pop", "mail", "--json")
+            self.ok("queue", "ack", "mail", popped["token"], "--result", text + " sent")
+        shown = self.json("queue", "stats", "mail", "--json")
+        self.assertEqual([shown[key] for key in ("done", "keep_done", "acked")], [2, 2, 4])
+        self.assertRegex(self.ok("queue", "stats", "mail"), r"(?m)^done +2 records$")
+        items = self.json("queue", "peek", "mail", "--place", "done", "--json")["items"]
+        self.assertEqual([item["result"] for item in items], ["three sent", "two sent"])
+        self.assertEqual([item["place"] for item in items], ["done", "done"])
+        self.assertIn("since", items[0])
+        self.assertIn("two sent", self.ok("queue", "peek", "mail", "--place", "done"))
+        self.assertEqual(self.ok("queue", "purge", "mail", "--done", "--yes"), "2\n")
+        self.assertEqual(self.json("queue", "stats", "mail", "--json")["done"], 0)
+        self.fails(64, "queue", "set", "mail", "--keep-done", "100001")
+
     def test_nothing_there(self):
         self.ok("queue", "pause", "mail")
         self.assertEqual(self.json("queue", "peek", "mail", "--json")["items"], [])

@@ -325,6 +325,22 @@ dead_put(dibs__shelf *sh, const dibs__item *item, const char *reason)
     return DIBS_OK;
 }
 
+static dibs_status done_put(dibs__shelf *sh, const dibs__item *item,
+                            const char *result, size_t len)
+{
+    (void)sh;
+    (void)item;
+    (void)result;
+    (void)len;
+    return DIBS_OK;
+}
+
+static dibs_status done_drop(dibs__shelf *sh)
+{
+    (void)sh;
+    return DIBS_OK;
+}
+
 static dibs_status dead_drop(dibs__shelf *sh)
 {
     (void)sh;
@@ -427,6 +443,8 @@ static const dibs__shelf_ops shelf_ops = {
     .dedup_drop = dedup_drop,
     .dead_put = dead_put,
     .dead_drop = dead_drop,
+    .done_put = done_put,
+    .done_drop = done_drop,
     .dead_redrive = dead_redrive,
     .pusher_find = pusher_find,
     .pusher_put = pusher_put,

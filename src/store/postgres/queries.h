@@ -89,7 +89,7 @@
                "$10,$11,$12,$13,$14))")                                        \
     X(TEND, "SELECT @schema@.tend($1,$2,$3)")                                  \
     X(LEAVE, "SELECT @schema@.leave($1,$2)")                                   \
-    X(QUEUE_SET, "SELECT @schema@.queue_set($1,$2,$3,$4,$5,$6,$7,$8)")         \
+    X(QUEUE_SET, "SELECT @schema@.queue_set($1,$2,$3,$4,$5,$6,$7,$8,$9)")      \
     X(QUEUE_STATS, "SELECT @schema@.queue_stats($1)")                          \
     X(QUEUE_PURGE, "SELECT @schema@.queue_purge($1,$2,$3)")                    \
     X(QUEUE_REDRIVE, "SELECT @schema@.queue_redrive($1,$2,$3)")                \
@@ -115,6 +115,7 @@
       "LIMIT $2 OFFSET $3) AS k) AS o JOIN @schema@.dead AS d ON "             \
       "d.queue = $1 AND d.position = o.position WHERE o.before < 8388608 "     \
       "ORDER BY d.position")                                                   \
+    X(PEEK_DONE, "SELECT * FROM @schema@.peek_done($1,$2,$3)")                 \
     X(LOG_APPEND, "SELECT @schema@.log_append($1,$2,$3,$4,$5,$6,$7,$8,$9)")    \
     X(LOG_TRIM, "SELECT @schema@.log_trim($1,$2,$3)")                          \
     X(LOG_READ, "SELECT position, wall_us, data, prior FROM @schema@.log "     \

@@ -142,16 +142,12 @@ static void add_token(dibs__pg_array *list, const dibs__token *token)
     dibs__pg_array_int(list, token->attempt);
 }
 
-/* Cut to the room of a view, without a part of a character at the end. */
-static void add_reason(dibs__pg_array *list, const char *reason)
+static void add_reason(dibs__pg_array *list, const dibs__settlement *settle)
 {
-    char text[DIBS__REASON_MAX];
-    size_t len = reason ? strnlen(reason, sizeof(text) - 1) : 0;
+    char text[DIBS__RESULT_MAX];
+    size_t len = dibs__settle_text(settle);
 
-    while (len > 0 && reason[len] &&
-           ((unsigned char)reason[len] & 0xc0) == 0x80)
-        len--;
-    memcpy(text, reason ? reason : "", len);
+    memcpy(text, len > 0 ? settle->reason : "", len);
     text[len] = '\0';
     dibs__pg_array_text(list, text);
 }
@@ -167,7 +163,7 @@ static void add_lists(const dibs__reserve *ask, dibs__pg_array *lists)
         dibs__pg_array_int(&lists[SETTLE], settle->verb);
         add_token(&lists[SETTLE], &settle->token);
         dibs__pg_array_int(&lists[SETTLE], span_ms);
-        add_reason(&lists[REASONS], settle->reason);
+        add_reason(&lists[REASONS], settle);
     }
 }
 

@@ -54,12 +54,14 @@ set_queue(struct dibs__store *st, const char *queue, uint32_t fields,
     dibs__pg_arg_int(&args, conf->tries);
     dibs__pg_arg_int(&args, conf->deads);
     dibs__pg_arg_int(&args, conf->lost_max);
+    dibs__pg_arg_int(&args, conf->keep_done);
     return call_queue(st, DIBS__PG_QUEUE_SET, &args, deadline, NULL, err);
 }
 
 static bool read_conf(dibs__pg_answer *answer, dibs__queue_conf *out)
 {
-    uint32_t *numbers[] = {&out->cap, &out->tries, &out->deads, &out->lost_max};
+    uint32_t *numbers[] = {&out->cap, &out->tries, &out->deads, &out->lost_max,
+                           &out->keep_done};
     int64_t word, serial;
 
     if (!dibs__pg_word(answer, 0, 1, &word) ||
@@ -78,11 +80,12 @@ static bool read_conf(dibs__pg_answer *answer, dibs__queue_conf *out)
 static bool read_counts(dibs__pg_answer *answer, dibs__queue_stats *out)
 {
     int64_t oldest_ms = 0;
-    uint64_t *numbers[] = {&out->ready, &out->later,   &out->out,
-                           &out->dead,  &out->lanes,   &out->waiting,
-                           NULL,        &out->pushed,  &out->delivered,
-                           &out->acked, &out->nacked,  &out->lost,
-                           &out->died,  &out->dropped, &out->purged};
+    uint64_t *numbers[] = {&out->ready,     &out->later, &out->out,
+                           &out->dead,      &out->done,  &out->lanes,
+                           &out->waiting,   NULL,        &out->pushed,
+                           &out->delivered, &out->acked, &out->nacked,
+                           &out->lost,      &out->died,  &out->dropped,
+                           &out->purged};
 
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
         int64_t word;
@@ -131,12 +134,12 @@ copy_cell(const PGresult *rows, int row, int column, char *out, size_t size)
     snprintf(out, size, "%s", dibs__pg_text(rows, row, column));
 }
 
-/* The last four columns are the same in both queries. */
+/* The last four columns are the same in all queries. */
 static void read_view(const PGresult *rows, int row, dibs__item_place place,
                       dibs__item_view *out)
 {
-    bool dead = place == DIBS__PLACE_DEAD;
-    int texts = dead ? 5 : 7;
+    bool ended = place == DIBS__PLACE_DEAD || place == DIBS__PLACE_DONE;
+    int texts = ended ? 5 : 7;
 
     memset(out, 0, sizeof(*out));
     out->place = place;
@@ -144,8 +147,8 @@ static void read_view(const PGresult *rows, int row, dibs__item_place place,
     out->priority = (int32_t)dibs__pg_int(rows, row, 1);
     out->attempts = (uint32_t)dibs__pg_int(rows, row, 2);
     out->lost = (uint32_t)dibs__pg_int(rows, row, 3);
-    if (dead) {
-        out->dead_wall_us = dibs__pg_int(rows, row, 4);
+    if (ended) {
+        out->ended_wall_us = dibs__pg_int(rows, row, 4);
     } else {
         out->due_ms = dibs__pg_int(rows, row, 4);
         out->lane = (uint64_t)dibs__pg_int(rows, row, 5);
@@ -175,12 +178,19 @@ static dibs_status check_known(struct dibs__store *st, const char *queue,
     return rc;
 }
 
+static dibs__pg_query query_of(dibs__item_place place)
+{
+    if (place == DIBS__PLACE_DONE)
+        return DIBS__PG_PEEK_DONE;
+    return place == DIBS__PLACE_DEAD ? DIBS__PG_PEEK_DEAD : DIBS__PG_PEEK;
+}
+
 static dibs_status
 peek_queue(struct dibs__store *st, const char *queue, dibs__item_place place,
            size_t skip, size_t max, dibsx_nsec deadline, dibs__item_fn *each,
            void *arg, dibs_error *err)
 {
-    bool dead = place == DIBS__PLACE_DEAD;
+    dibs__pg_query query = query_of(place);
     dibs__pg_args args = {.count = 0};
     PGresult *rows = NULL;
     dibs__item_view view;
@@ -188,13 +198,11 @@ peek_queue(struct dibs__store *st, const char *queue, dibs__item_place place,
     int count;
 
     dibs__pg_arg_text(&args, queue);
-    if (!dead)
+    if (query == DIBS__PG_PEEK)
         dibs__pg_arg_int(&args, place);
     dibs__pg_arg_int(&args, (int64_t)(max < PEEK_MAX ? max : PEEK_MAX));
     dibs__pg_arg_int(&args, (int64_t)skip);
-    rc = dibs__pg_look(dibs__pg_of(st),
-                       dead ? DIBS__PG_PEEK_DEAD : DIBS__PG_PEEK, &args,
-                       deadline, &rows, err);
+    rc = dibs__pg_look(dibs__pg_of(st), query, &args, deadline, &rows, err);
     count = rc == DIBS_OK ? dibs__pq.PQntuples(rows) : 0;
     if (rc == DIBS_OK && count == 0)
         rc = check_known(st, queue, deadline, err);

@@ -269,7 +269,6 @@ typedef struct reserve_words {
     char lane[DIBS__LANE_WORD];
     char numbers[6][DIBS__NUMBER_MAX];
     char settle[DIBS__QUEUE_BATCH][SETTLE_MAX];
-    char reasons[DIBS__QUEUE_BATCH][DIBS__REASON_MAX];
     char heard[DIBS__QUEUE_BATCH * DIBS__TOKEN_WORD];
 } reserve_words;
 
@@ -304,19 +303,6 @@ static void write_take(dibs__redis *rd, dibs__words *words,
         dibs__words_add(words, room->settle[i],
                         dibs__item_token_write(&ask->settle[i].token,
                                                room->settle[i]));
-}
-
-/* Cut to its bound; no part of a character is left at the end. */
-static size_t copy_reason(const char *reason, char out[DIBS__REASON_MAX])
-{
-    size_t len = reason ? strnlen(reason, DIBS__REASON_MAX - 1) : 0;
-
-    while (len > 0 && reason[len] &&
-           ((unsigned char)reason[len] & 0xc0) == 0x80)
-        len--;
-    if (len > 0)
-        memcpy(out, reason, len);
-    return len;
 }
 
 static void write_heard(const dibs__reserve *ask, char *out)
@@ -357,8 +343,8 @@ static void write_work(dibs__redis *rd, dibs__words *words,
 
         len += dibs__item_token_write(&settle->token, room->settle[i] + len);
         dibs__words_add(words, room->settle[i], len);
-        dibs__words_add(words, room->reasons[i],
-                        copy_reason(settle->reason, room->reasons[i]));
+        dibs__words_add(words, settle->reason ? settle->reason : "",
+                        dibs__settle_text(settle));
     }
 }
 

@@ -35,9 +35,13 @@ static const struct {
     const char *name;
     uint32_t field;
 } settings[] = {
-    {"paused", DIBS__SET_PAUSED}, {"serial", DIBS__SET_SERIAL},
-    {"cap", DIBS__SET_CAP},       {"tries", DIBS__SET_TRIES},
-    {"deads", DIBS__SET_DEADS},   {"lost_max", DIBS__SET_LOST_MAX},
+    {"paused", DIBS__SET_PAUSED},
+    {"serial", DIBS__SET_SERIAL},
+    {"cap", DIBS__SET_CAP},
+    {"tries", DIBS__SET_TRIES},
+    {"deads", DIBS__SET_DEADS},
+    {"lost_max", DIBS__SET_LOST_MAX},
+    {"keep_done", DIBS__SET_KEEP_DONE},
 };
 
 enum { SETTINGS = sizeof(settings) / sizeof(settings[0]) };
@@ -46,9 +50,10 @@ static dibs_status
 set_queue(struct dibs__store *st, const char *queue, uint32_t fields,
           const dibs__queue_conf *conf, dibsx_nsec deadline, dibs_error *err)
 {
-    const uint32_t values[SETTINGS] = {conf->paused, conf->serial,
-                                       conf->cap,    conf->tries,
-                                       conf->deads,  conf->lost_max};
+    const uint32_t values[SETTINGS] = {conf->paused,   conf->serial,
+                                       conf->cap,      conf->tries,
+                                       conf->deads,    conf->lost_max,
+                                       conf->keep_done};
     char numbers[SETTINGS][DIBS__NUMBER_MAX];
     redisReply *reply = NULL;
     dibs__queue_names names;
@@ -72,7 +77,7 @@ set_queue(struct dibs__store *st, const char *queue, uint32_t fields,
 
 /* ---- stats */
 
-enum { STATS = 21 };
+enum { STATS = 23 };
 
 static bool read_numbers(const redisReply *reply, int64_t numbers[STATS])
 {
@@ -80,7 +85,7 @@ static bool read_numbers(const redisReply *reply, int64_t numbers[STATS])
         if (!dibs__reply_int(dibs__reply_item(reply, 1 + i), &numbers[i]) ||
             numbers[i] < 0)
             return false;
-    for (size_t i = 2; i < 6; i++)
+    for (size_t i = 2; i < 7; i++)
         if (numbers[i] > UINT32_MAX)
             return false;
     return true;
@@ -97,16 +102,18 @@ static void fill_stats(const int64_t *at, dibs__queue_stats *out)
                                    .cap = (uint32_t)at[2],
                                    .tries = (uint32_t)at[3],
                                    .deads = (uint32_t)at[4],
-                                   .lost_max = (uint32_t)at[5]};
-    out->ready = (uint64_t)at[6];
-    out->later = (uint64_t)at[7];
-    out->out = (uint64_t)at[8];
-    out->dead = (uint64_t)at[9];
-    out->lanes = (uint64_t)at[10];
-    out->waiting = (uint64_t)at[11];
-    out->oldest_ms = at[12];
+                                   .lost_max = (uint32_t)at[5],
+                                   .keep_done = (uint32_t)at[6]};
+    out->ready = (uint64_t)at[7];
+    out->later = (uint64_t)at[8];
+    out->out = (uint64_t)at[9];
+    out->dead = (uint64_t)at[10];
+    out->done = (uint64_t)at[11];
+    out->lanes = (uint64_t)at[12];
+    out->waiting = (uint64_t)at[13];
+    out->oldest_ms = at[14];
     for (size_t i = 0; i < sizeof(totals) / sizeof(totals[0]); i++)
-        *totals[i] = (uint64_t)at[13 + i];
+        *totals[i] = (uint64_t)at[15 + i];
 }
 
 static dibs_status
@@ -160,7 +167,7 @@ static bool read_view(const redisReply *reply, size_t at,
     view->due_ms = numbers[4];
     view->lane = strtoull(lane, NULL, 16);
     view->fence = (uint64_t)fence;
-    view->dead_wall_us = dead_us;
+    view->ended_wall_us = dead_us;
     dibs__reply_text(dibs__reply_item(reply, at + 8), view->to,
                      sizeof(view->to));
     dibs__reply_text(dibs__reply_item(reply, at + 9), view->dedup,
@@ -181,6 +188,8 @@ static const char *letter_of(dibs__item_place place)
         return "o";
     case DIBS__PLACE_DEAD:
         return "d";
+    case DIBS__PLACE_DONE:
+        return "k";
     case DIBS__PLACE_READY:
         break;
     }
@@ -244,8 +253,9 @@ purge_queue(struct dibs__store *st, const char *queue, uint32_t places,
             size_t max, dibsx_nsec deadline, size_t *purged, dibs_error *err)
 {
     static const dibs__item_place all[] = {DIBS__PLACE_READY, DIBS__PLACE_LATER,
-                                           DIBS__PLACE_OUT, DIBS__PLACE_DEAD};
-    char letters[5], number[DIBS__NUMBER_MAX];
+                                           DIBS__PLACE_OUT, DIBS__PLACE_DEAD,
+                                           DIBS__PLACE_DONE};
+    char letters[6], number[DIBS__NUMBER_MAX];
     size_t len = 0;
     redisReply *reply = NULL;
     dibs__queue_names names;

@@ -39,7 +39,7 @@ void dibs__queue_begin(dibs__words *words, dibs__script script,
                        const char *queue, dibs__queue_names *names)
 {
     dibs__keys_of_queue(queue, names);
-    dibs__script_begin(words, script, "15");
+    dibs__script_begin(words, script, "16");
     for (size_t i = 0; i < DIBS__QUEUE_KEYS; i++)
         dibs__words_puts(words, names->key[i]);
 }

@@ -39,8 +39,8 @@ enum {
     "lane, number, stamp, until_us, waits_us, want, hands, limit_ms, worker, " \
     "bell, results"
 #define QUEUE_COLUMNS                                                          \
-    "paused, serial, cap, tries, deads, lost_max, items, dead, pushed, "       \
-    "delivered, acked, nacked, lost, died, dropped, purged"
+    "paused, serial, cap, tries, deads, lost_max, keep_done, items, dead, "    \
+    "done, pushed, delivered, acked, nacked, lost, died, dropped, purged"
 
 /* The piece of the table that one sweep looks at. */
 #define SWEPT_PIECE                                                            \
@@ -179,10 +179,11 @@ static const char *const query_text[DIBS__SQL_COUNT] = {
         "SELECT q, " QUEUE_COLUMNS " FROM queue WHERE name = ?1",
     [DIBS__SQL_QUEUE_PUT] =
         "UPDATE queue SET (" QUEUE_COLUMNS ") = (?2, ?3, ?4, ?5, ?6, ?7, ?8, "
-        "?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17) WHERE q = ?1",
+        "?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19) "
+        "WHERE q = ?1",
     [DIBS__SQL_QUEUE_NEW] =
         "INSERT INTO queue(q, name, " QUEUE_COLUMNS ") VALUES(?1, ?2, 0, 0, 0, "
-        "0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)",
+        "0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)",
     [DIBS__SQL_QUEUE_LIST] =
         "SELECT name FROM queue WHERE name >= ?1 AND name <> ?2 "
         "ORDER BY name LIMIT ?3",
@@ -190,7 +191,8 @@ static const char *const query_text[DIBS__SQL_COUNT] = {
     [DIBS__SQL_QUEUE_IDLE] =
         "DELETE FROM queue WHERE q IN (SELECT q FROM queue AS idle "
         "WHERE items = 0 AND dead = 0 AND paused = 0 AND serial = 0 AND "
-        "cap = 0 AND tries = 0 AND deads = 0 AND lost_max = 0 AND NOT EXISTS "
+        "cap = 0 AND tries = 0 AND deads = 0 AND lost_max = 0 AND "
+        "keep_done = 0 AND NOT EXISTS "
         "(SELECT 1 FROM lane WHERE q = idle.q) AND NOT EXISTS "
         "(SELECT 1 FROM pusher WHERE q = idle.q) AND NOT EXISTS "
         "(SELECT 1 FROM dedup WHERE q = idle.q) LIMIT 4)",
@@ -313,6 +315,16 @@ static const char *const query_text[DIBS__SQL_COUNT] = {
     [DIBS__SQL_DEAD_PEEK] =
         "SELECT id, priority, attempts, lost, wall_us, to_worker, dedup, "
         "reason, data FROM dead WHERE q = ?1 ORDER BY position LIMIT ?3 "
+        "OFFSET ?2",
+    [DIBS__SQL_DONE_PUT] =
+        "INSERT INTO done(q, id, wall_us, priority, attempts, lost, to_worker, "
+        "dedup, result) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+    [DIBS__SQL_DONE_DROP] = "DELETE FROM done WHERE position = (SELECT "
+                            "min(position) FROM done WHERE q = ?1)",
+    [DIBS__SQL_DONE_FORGET] = "DELETE FROM done WHERE q = ?1",
+    [DIBS__SQL_DONE_PEEK] =
+        "SELECT id, priority, attempts, lost, wall_us, to_worker, dedup, '', "
+        "result FROM done WHERE q = ?1 ORDER BY position DESC LIMIT ?3 "
         "OFFSET ?2",
     [DIBS__SQL_BEGIN_READ] = "BEGIN",
     [DIBS__SQL_ENTRY] = "SELECT at FROM entry WHERE name = ?1 AND member = ?2",

@@ -106,6 +106,7 @@ read_stats(struct dibs__store *st, const char *queue, dibsx_nsec deadline,
     if (rc == DIBS_OK) {
         out->conf = dibs__deliver_conf(head);
         out->dead = head->dead;
+        out->done = head->done;
         out->pushed = head->pushed;
         out->delivered = head->delivered;
         out->acked = head->acked;
@@ -160,15 +161,17 @@ static void add_item(dibsx_buf *views, sqlite3_stmt *stmt,
     add_view(views, stmt, 16, &view);
 }
 
-static void add_dead(dibsx_buf *views, sqlite3_stmt *stmt)
+/* A dead letter, or a record of a done item. */
+static void
+add_ended(dibsx_buf *views, sqlite3_stmt *stmt, dibs__item_place place)
 {
-    dibs__item_view view = {.place = DIBS__PLACE_DEAD};
+    dibs__item_view view = {.place = place};
 
     view.id = (uint64_t)dibs__sql.column_int64(stmt, 0);
     view.priority = (int32_t)dibs__sql.column_int64(stmt, 1);
     view.attempts = (uint32_t)dibs__sql.column_int64(stmt, 2);
     view.lost = (uint32_t)dibs__sql.column_int64(stmt, 3);
-    view.dead_wall_us = dibs__sql.column_int64(stmt, 4);
+    view.ended_wall_us = dibs__sql.column_int64(stmt, 4);
     read_text(stmt, 5, view.to, sizeof(view.to));
     read_text(stmt, 6, view.dedup, sizeof(view.dedup));
     read_text(stmt, 7, view.reason, sizeof(view.reason));
@@ -184,6 +187,8 @@ static dibs__sqlite_query query_of(dibs__item_place place)
         return DIBS__SQL_ITEM_PEEK_OUT;
     case DIBS__PLACE_DEAD:
         return DIBS__SQL_DEAD_PEEK;
+    case DIBS__PLACE_DONE:
+        return DIBS__SQL_DONE_PEEK;
     case DIBS__PLACE_READY:
         break;
     }
@@ -204,8 +209,8 @@ copy_items(const dibs__sqlite_shelf *shelf, dibs__item_place place, size_t skip,
         rc = dibs__sqlite_row(shelf->cn, stmt, err);
         if (rc != DIBS_OK)
             break;
-        if (place == DIBS__PLACE_DEAD)
-            add_dead(views, stmt);
+        if (place == DIBS__PLACE_DEAD || place == DIBS__PLACE_DONE)
+            add_ended(views, stmt, place);
         else
             add_item(views, stmt, place, shelf->base.now_wall_us);
         if (!dibsx_buf_ok(views) || views->len > PEEK_BYTES / 2) {
@@ -318,6 +323,9 @@ static dibs_status remove_queue(struct dibs__store *st, const char *queue,
                         (unsigned long long)stats.lanes);
     if (rc == DIBS_OK)
         rc = dibs__sqlite_run(shelf.cn, err, DIBS__SQL_LANE_FORGET, "i",
+                              shelf.q);
+    if (rc == DIBS_OK)
+        rc = dibs__sqlite_run(shelf.cn, err, DIBS__SQL_DONE_FORGET, "i",
                               shelf.q);
     if (rc == DIBS_OK)
         rc =

@@ -410,6 +410,24 @@ dead_redrive(dibs__shelf *sh, uint64_t id, uint64_t as_id, dibs__item *out)
     return rc == DIBS_OK ? item_find(sh, as_id, out) : rc;
 }
 
+/* ---- records of done items */
+
+static dibs_status done_put(dibs__shelf *sh, const dibs__item *item,
+                            const char *result, size_t len)
+{
+    return dibs__sqlite_run(of(sh)->cn, sh->err, DIBS__SQL_DONE_PUT,
+                            "iiiiiittb", of(sh)->q, (int64_t)item->id,
+                            sh->now_wall_us, (int64_t)item->priority,
+                            (int64_t)item->attempts, (int64_t)item->lost,
+                            item->to, item->dedup, result, len);
+}
+
+static dibs_status done_drop(dibs__shelf *sh)
+{
+    return dibs__sqlite_run(of(sh)->cn, sh->err, DIBS__SQL_DONE_DROP, "i",
+                            of(sh)->q);
+}
+
 /* ---- lanes that push: of each item the id and whether it is a duplicate */
 
 static dibs_status
@@ -528,6 +546,8 @@ static const dibs__shelf_ops shelf_ops = {
     .dead_put = dead_put,
     .dead_drop = dead_drop,
     .dead_redrive = dead_redrive,
+    .done_put = done_put,
+    .done_drop = done_drop,
     .pusher_find = pusher_find,
     .pusher_put = pusher_put,
     .ring = ring,
@@ -538,10 +558,10 @@ static const dibs__shelf_ops shelf_ops = {
 
 static void read_head(sqlite3_stmt *stmt, dibs__queue_head *head)
 {
-    uint64_t *counts[] = {&head->items,     &head->dead,  &head->pushed,
-                          &head->delivered, &head->acked, &head->nacked,
-                          &head->lost,      &head->died,  &head->dropped,
-                          &head->purged};
+    uint64_t *counts[] = {&head->items,   &head->dead,      &head->done,
+                          &head->pushed,  &head->delivered, &head->acked,
+                          &head->nacked,  &head->lost,      &head->died,
+                          &head->dropped, &head->purged};
 
     head->conf.paused = read_number(stmt, 1) != 0;
     head->conf.serial = read_number(stmt, 2) != 0;
@@ -549,8 +569,9 @@ static void read_head(sqlite3_stmt *stmt, dibs__queue_head *head)
     head->conf.tries = (uint32_t)read_number(stmt, 4);
     head->conf.deads = (uint32_t)read_number(stmt, 5);
     head->conf.lost_max = (uint32_t)read_number(stmt, 6);
-    for (int i = 0; i < 10; i++)
-        *counts[i] = read_number(stmt, 7 + i);
+    head->conf.keep_done = (uint32_t)read_number(stmt, 7);
+    for (int i = 0; i < 11; i++)
+        *counts[i] = read_number(stmt, 8 + i);
 }
 
 /* A number of its own, which no queue before had. */
@@ -605,11 +626,12 @@ dibs_status dibs__sqlite_shelf_save(dibs__sqlite_shelf *shelf)
     if (!head->changed || shelf->q == 0)
         return DIBS_OK;
     return dibs__sqlite_run(shelf->cn, shelf->base.err, DIBS__SQL_QUEUE_PUT,
-                            "iiiiiiiiiiiiiiiii", shelf->q,
+                            "iiiiiiiiiiiiiiiiiii", shelf->q,
                             (int64_t)conf->paused, (int64_t)conf->serial,
                             (int64_t)conf->cap, (int64_t)conf->tries,
                             (int64_t)conf->deads, (int64_t)conf->lost_max,
-                            (int64_t)head->items, (int64_t)head->dead,
+                            (int64_t)conf->keep_done, (int64_t)head->items,
+                            (int64_t)head->dead, (int64_t)head->done,
                             (int64_t)head->pushed, (int64_t)head->delivered,
                             (int64_t)head->acked, (int64_t)head->nacked,
                             (int64_t)head->lost, (int64_t)head->died,

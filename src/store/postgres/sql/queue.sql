@@ -11,7 +11,8 @@
 -- last request: ids, those of duplicates negative. `last` is the highest number that was
 -- drawn for it. end_s, end_min: a bound of its end that changes seldom, for an index.
 -- dedup: ids that are taken, while their item is there, and until the end of a window.
--- dead: the dead letters.
+-- dead: the dead letters. done: records of the last items that were acked, if the queue
+-- keeps some; now and then a step drops those beyond the bound.
 -- counts of lane, pusher and tally: 1 items, 2 dead, 3 pushed, 4 delivered, 5 acked,
 -- 6 nacked, 7 lost, 8 died, 9 dropped, 10 purged. A queue has the sum of all: with
 -- one row for it every step would wait for the commit of the one before.
@@ -35,6 +36,7 @@ CREATE TABLE @schema@.queue(
     tries bigint NOT NULL DEFAULT 0,
     deads bigint NOT NULL DEFAULT 0,
     lost_max bigint NOT NULL DEFAULT 0,
+    keep_done bigint NOT NULL DEFAULT 0,
     counted bigint NOT NULL DEFAULT 0,
     counted_us bigint NOT NULL DEFAULT 0,
     paused boolean NOT NULL DEFAULT false,
@@ -152,6 +154,21 @@ CREATE TABLE @schema@.dead(
 
 CREATE INDEX dead_item ON @schema@.dead(id);
 
+CREATE TABLE @schema@.done(
+    position bigint NOT NULL,
+    id bigint NOT NULL,
+    wall_us bigint NOT NULL,
+    attempts bigint NOT NULL,
+    lost bigint NOT NULL,
+    priority integer NOT NULL,
+    queue text COLLATE "C" NOT NULL,
+    to_worker text COLLATE "C" NOT NULL,
+    dedup text COLLATE "C" NOT NULL,
+    result text COLLATE "C" NOT NULL,
+    PRIMARY KEY (queue, position)
+) WITH (autovacuum_vacuum_scale_factor = 0.05,
+        autovacuum_vacuum_threshold = 1000);
+
 CREATE TABLE @schema@.tally(
     id bigint NOT NULL,
     queue text COLLATE "C" NOT NULL,
@@ -165,7 +182,7 @@ CREATE TABLE @schema@.tally(
 -- gave, so that those of one step rise over its lanes.
 CREATE TYPE @schema@.queue_step AS (
     queue text, at_us bigint, paused boolean, serial boolean, cap bigint,
-    tries bigint, deads bigint, lost_max bigint, counted bigint,
+    tries bigint, deads bigint, lost_max bigint, keep_done bigint, counted bigint,
     counted_us bigint, counts bigint[], serves boolean, due_us bigint,
     results text, last bigint);
 
@@ -183,7 +200,8 @@ BEGIN
     SELECT a_queue, @schema@.now_us(), coalesce(q.paused, false),
            coalesce(q.serial, false), coalesce(nullif(q.cap, 0), 1000000),
            coalesce(nullif(q.tries, 0), 16), coalesce(nullif(q.deads, 0), 10000),
-           coalesce(nullif(q.lost_max, 0), 4), coalesce(q.counted, 0),
+           coalesce(nullif(q.lost_max, 0), 4), coalesce(q.keep_done, 0),
+           coalesce(q.counted, 0),
            coalesce(q.counted_us, 0), '{0,0,0,0,0,0,0,0,0,0}'::bigint[], false,
            NULL::bigint, '', 0::bigint
     INTO st
@@ -369,6 +387,20 @@ BEGIN
 END
 $$;
 
+-- Drops the oldest records of done items beyond a bound.
+CREATE FUNCTION @schema@.trim_done(a_queue text, a_keep bigint) RETURNS void
+LANGUAGE plpgsql SET enable_sort = off AS $$
+BEGIN
+    DELETE FROM @schema@.done AS d
+    WHERE d.queue = a_queue AND d.position IN (
+        SELECT o.position FROM @schema@.done AS o
+        WHERE o.queue = a_queue AND o.position <= (
+            SELECT k.position FROM @schema@.done AS k WHERE k.queue = a_queue
+            ORDER BY k.position DESC OFFSET a_keep LIMIT 1)
+        FOR UPDATE SKIP LOCKED);
+END
+$$;
+
 -- Forgets the counters of a queue of which nothing else is left, and its row if it has no
 -- settings. For those who may have removed the last of the rest.
 CREATE FUNCTION @schema@.sweep_idle(a_queue text) RETURNS void
@@ -380,9 +412,11 @@ BEGIN
        OR EXISTS (SELECT FROM @schema@.pusher AS p WHERE p.queue = a_queue)
        OR EXISTS (SELECT FROM @schema@.queue AS q WHERE q.name = a_queue
                   AND (q.paused OR q.serial OR q.cap <> 0 OR q.tries <> 0
-                       OR q.deads <> 0 OR q.lost_max <> 0)) THEN
+                       OR q.deads <> 0 OR q.lost_max <> 0
+                       OR q.keep_done <> 0)) THEN
         RETURN;
     END IF;
+    PERFORM @schema@.trim_done(a_queue, 0);
     DELETE FROM @schema@.queue AS q WHERE q.name IN (
         SELECT o.name FROM @schema@.queue AS o WHERE o.name = a_queue
         FOR UPDATE SKIP LOCKED);

@@ -5,7 +5,8 @@
 -- over, because the queue was paused, is committed before, or finds it resumed.
 CREATE FUNCTION @schema@.queue_set(
     a_queue text, a_fields bigint, a_paused boolean, a_serial boolean,
-    a_cap bigint, a_tries bigint, a_deads bigint, a_lost_max bigint)
+    a_cap bigint, a_tries bigint, a_deads bigint, a_lost_max bigint,
+    a_keep_done bigint)
 RETURNS text
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -21,8 +22,13 @@ BEGIN
         tries = CASE WHEN a_fields & 8 > 0 THEN a_tries ELSE q.tries END,
         deads = CASE WHEN a_fields & 16 > 0 THEN a_deads ELSE q.deads END,
         lost_max = CASE WHEN a_fields & 32 > 0 THEN a_lost_max
-                        ELSE q.lost_max END
+                        ELSE q.lost_max END,
+        keep_done = CASE WHEN a_fields & 64 > 0 THEN a_keep_done
+                         ELSE q.keep_done END
     WHERE q.name = a_queue;
+    IF a_fields & 64 > 0 THEN
+        PERFORM @schema@.trim_done(a_queue, a_keep_done);
+    END IF;
     st := @schema@.serve_lanes(st, NULL, true);
     PERFORM @schema@.queue_tally(a_queue, st.counts);
     RETURN '0';
@@ -57,8 +63,8 @@ BEGIN
 END
 $$;
 
--- Tidies, so that it counts what a reserve would find. Answers "0", the six settings, ready,
--- later, out, dead, lanes, those that wait, how long the first has been ready in ms, and
+-- Tidies, so that it counts what a reserve would find. Answers "0", the seven settings, ready,
+-- later, out, dead, done, lanes, those that wait, how long the first has been ready in ms, and
 -- pushed to purged as in counts.
 CREATE FUNCTION @schema@.queue_stats(a_queue text) RETURNS text
 LANGUAGE plpgsql AS $$
@@ -70,6 +76,7 @@ DECLARE
     v_lanes bigint;
     v_waiting bigint;
     v_first bigint;
+    v_done bigint;
 BEGIN
     IF NOT @schema@.queue_known(a_queue) THEN
         RETURN '5';
@@ -86,18 +93,22 @@ BEGIN
            (SELECT count(*) FROM @schema@.lane AS l
             WHERE l.queue = a_queue AND l.until_us > st.at_us
             AND l.waits_us > 0),
-           @schema@.oldest_place(a_queue)
-    INTO v_sums, v_later, v_out, v_lanes, v_waiting, v_first;
+           @schema@.oldest_place(a_queue),
+           (SELECT count(*) FROM (
+                SELECT FROM @schema@.done AS d WHERE d.queue = a_queue
+                LIMIT st.keep_done) AS o)
+    INTO v_sums, v_later, v_out, v_lanes, v_waiting, v_first, v_done;
     RETURN concat_ws(' ', 0, st.paused::integer, st.serial::integer, st.cap,
-                     st.tries, st.deads, st.lost_max,
+                     st.tries, st.deads, st.lost_max, st.keep_done,
                      greatest(v_sums[1] - v_later - v_out, 0), v_later, v_out,
-                     greatest(v_sums[2], 0), v_lanes, v_waiting,
+                     greatest(v_sums[2], 0), v_done, v_lanes, v_waiting,
                      coalesce(greatest(st.at_us - v_first, 0) / 1000, 0),
                      array_to_string(v_sums[3:10], ' '));
 END
 $$;
 
--- Drops ready, delayed (later) or dead items, or those that are out, whose lanes it locks.
+-- Drops ready, delayed (later) or dead items, or those that are out, whose lanes it locks,
+-- and records of done ones.
 -- Answers "0 dropped".
 CREATE FUNCTION @schema@.queue_purge(a_queue text, a_places bigint,
                                      a_max bigint)
@@ -108,6 +119,7 @@ DECLARE
     v_ids bigint[] := '{}';
     v_dedups text[];
     v_dead bigint := 0;
+    v_done bigint := 0;
 BEGIN
     IF NOT @schema@.queue_known(a_queue) THEN
         RETURN '5';
@@ -151,12 +163,22 @@ BEGIN
             RETURNING 1)
         SELECT count(*) INTO v_dead FROM gone;
     END IF;
+    IF a_places & 16 > 0 THEN
+        WITH gone AS (
+            DELETE FROM @schema@.done AS d
+            WHERE d.queue = a_queue AND d.position IN (
+                SELECT o.position FROM @schema@.done AS o
+                WHERE o.queue = a_queue ORDER BY o.position
+                LIMIT a_max - cardinality(v_ids) - v_dead FOR UPDATE SKIP LOCKED)
+            RETURNING 1)
+        SELECT count(*) INTO v_done FROM gone;
+    END IF;
     st.counts[2] := st.counts[2] - v_dead;
     st.counts[10] := st.counts[10] + cardinality(v_ids) + v_dead;
     st := @schema@.serve_queue(@schema@.tidy_queue(st));
     PERFORM @schema@.queue_tally(a_queue, st.counts);
     PERFORM @schema@.sweep_idle(a_queue);
-    RETURN '0 ' || cardinality(v_ids) + v_dead;
+    RETURN '0 ' || cardinality(v_ids) + v_dead + v_done;
 END
 $$;
 
@@ -237,6 +259,7 @@ BEGIN
     DELETE FROM @schema@.dedup AS d WHERE d.queue = a_queue AND d.id IN (
         SELECT o.id FROM @schema@.dedup AS o WHERE o.queue = a_queue
         FOR UPDATE SKIP LOCKED);
+    PERFORM @schema@.trim_done(a_queue, 0);
     DELETE FROM @schema@.tally AS t WHERE t.queue = a_queue AND t.id IN (
         SELECT o.id FROM @schema@.tally AS o WHERE o.queue = a_queue
         FOR UPDATE SKIP LOCKED);
@@ -274,6 +297,26 @@ BEGIN
     SELECT o.id, o.n, sum(o.len) OVER (ORDER BY o.n) - o.len FROM (
         SELECT i.id, i.len, array_position(v_ids, i.id)::bigint AS n
         FROM @schema@.item AS i WHERE i.id = ANY (v_ids)) AS o;
+END
+$$;
+
+-- Records of done items, the last one first; those beyond the bound are not shown.
+CREATE FUNCTION @schema@.peek_done(
+    a_queue text, a_max bigint, a_skip bigint,
+    OUT id bigint, OUT priority bigint, OUT attempts bigint, OUT lost bigint,
+    OUT wall_us bigint, OUT to_worker text, OUT dedup text, OUT reason text,
+    OUT result bytea)
+RETURNS SETOF record
+LANGUAGE plpgsql STABLE AS $$
+DECLARE
+    v_keep bigint := (@schema@.queue_begin(a_queue)).keep_done;
+BEGIN
+    RETURN QUERY
+    SELECT d.id, d.priority::bigint, d.attempts, d.lost, d.wall_us,
+           d.to_worker, d.dedup, '', convert_to(d.result, 'UTF8')
+    FROM @schema@.done AS d WHERE d.queue = a_queue
+    ORDER BY d.position DESC
+    LIMIT least(a_max, greatest(v_keep - a_skip, 0)) OFFSET a_skip;
 END
 $$;
 

@@ -252,16 +252,43 @@ BEGIN
 END
 $$;
 
+-- Keeps records of the items that an ack is about to remove; the lane's row is locked. With
+-- many of them it is cheaper to look for those beyond the bound now and then.
+CREATE FUNCTION @schema@.keep_done(st @schema@.queue_step, a_lane bigint,
+                                   a_ids bigint[], a_fences bigint[],
+                                   a_attempts bigint[], a_results text[])
+RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO @schema@.done
+    SELECT @schema@.next_id(st.at_us), o.* FROM (
+        SELECT i.id, @schema@.now_us(), i.attempts, i.lost, i.priority, i.queue,
+               i.to_worker, i.dedup, a_results[array_position(a_ids, i.id)]
+        FROM @schema@.item AS i
+        WHERE i.id = ANY (a_ids) AND i.queue = st.queue AND i.lane = a_lane
+        AND i.fence = a_fences[array_position(a_ids, i.id)]
+        AND i.attempts = a_attempts[array_position(a_ids, i.id)]
+        ORDER BY array_position(a_ids, i.id)) AS o;
+    IF random() * 64 < cardinality(a_ids) THEN
+        PERFORM @schema@.trim_done(st.queue, st.keep_done);
+    END IF;
+END
+$$;
+
 -- Acks many items of a lane at once, no two settlements of the same one; as settle_items.
 CREATE FUNCTION @schema@.ack_items(st @schema@.queue_step, a_lane bigint,
                                    a_ids bigint[], a_fences bigint[],
-                                   a_attempts bigint[])
+                                   a_attempts bigint[], a_results text[])
 RETURNS @schema@.queue_step
 LANGUAGE plpgsql AS $$
 DECLARE
     v_done bigint[];
     v_dedups text[];
 BEGIN
+    IF st.keep_done > 0 THEN
+        PERFORM @schema@.keep_done(st, a_lane, a_ids, a_fences, a_attempts,
+                                   a_results);
+    END IF;
     WITH done AS (
         DELETE FROM @schema@.item AS i
         WHERE i.id = ANY (a_ids) AND i.queue = st.queue AND i.lane = a_lane
@@ -302,7 +329,8 @@ BEGIN
         v_attempts := v_attempts || a_settle[v_at + 3];
     END LOOP;
     IF cardinality(v_acks) > 0 THEN
-        st := @schema@.ack_items(st, a_lane, v_acks, v_fences, v_attempts);
+        st := @schema@.ack_items(st, a_lane, v_acks, v_fences, v_attempts,
+                                 a_reasons);
     END IF;
     FOR n IN cardinality(v_acks) + 1 .. cardinality(a_settle) / 5 LOOP
         v_at := 5 * n - 4;
@@ -314,7 +342,7 @@ BEGIN
             st.results := st.results || '3';
         ELSIF a_settle[v_at] = 0 THEN
             st := @schema@.ack_items(st, a_lane, ARRAY[it.id], ARRAY[it.fence],
-                                     ARRAY[it.attempts]);
+                                     ARRAY[it.attempts], ARRAY[a_reasons[n]]);
         ELSIF a_settle[v_at] = 4 THEN
             st.results := st.results || '0';
             UPDATE @schema@.item AS i

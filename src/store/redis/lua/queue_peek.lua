@@ -1,8 +1,8 @@
 -- queue_peek.lua - some items of one place. Changes nothing.
 -- KEYS: those of queue_shelf.lua
--- ARGV: place (r ready, l later, o out, d dead) skip max
+-- ARGV: place (r ready, l later, o out, d dead, k records of done ones) skip max
 -- Answers NOTFOUND alone, or OK, then for each id priority attempts lost due_ms lane fence
--- dead_us to dedup reason data.
+-- ended_us to dedup reason data.
 --include queue_shelf
 local place, skip, max = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 local SORTED = 10000 -- the first so many are in order
@@ -12,14 +12,14 @@ if not head.last then
     return {NOTFOUND}
 end
 
-local function show(item, due_ms, lane, fence, dead_us)
+local function show(item, due_ms, lane, fence, ended_us)
     local data = data_of(item)
 
     if bytes > 4194304 then
         return
     end
     for _, word in ipairs({item.id, item.priority, item.attempts, item.lost,
-                           due_ms, lane, fence, dead_us, item.to, item.dedup,
+                           due_ms, lane, fence, ended_us, item.to, item.dedup,
                            item.reason, data}) do
         answer[#answer + 1] = word
     end
@@ -103,7 +103,23 @@ local function peek_dead()
     end
 end
 
+local function peek_done()
+    local list = call('LRANGE', DONE, int(-skip - max), int(-skip - 1))
+
+    for i = #list, 1, -1 do
+        local id, us, attempts, lost, priority, to_len, dedup_len, rest =
+            list[i]:match('^(%d+) (%d+) (%d+) (%d+) (%-?%d+) (%d+) (%d+) (.*)$')
+        local item = new_item(id, rest:sub(to_len + dedup_len + 1))
+
+        item.attempts, item.lost, item.priority = attempts, lost, priority
+        item.to = rest:sub(1, to_len)
+        item.dedup = rest:sub(to_len + 1, to_len + dedup_len)
+        show(item, 0, '', '0', us)
+    end
+end
+
 if max > 0 then
-    ({r = peek_ready, l = peek_later, o = peek_out, d = peek_dead})[place]()
+    ({r = peek_ready, l = peek_later, o = peek_out, d = peek_dead,
+      k = peek_done})[place]()
 end
 return answer

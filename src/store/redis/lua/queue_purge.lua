@@ -1,6 +1,6 @@
 -- queue_purge.lua - drops items.
 -- KEYS: those of queue_shelf.lua
--- ARGV: places max; places has r ready, l later, o out, d dead
+-- ARGV: places max; places has r ready, l later, o out, d dead, k records of done ones
 -- Answers NOTFOUND alone, or OK and how many.
 --include queue_step
 local places, max = ARGV[1], tonumber(ARGV[2])
@@ -90,6 +90,12 @@ if places:find('d') then
     purge_dead()
 end
 head.purged = head.purged + purged
+if places:find('k') then
+    local many = math.min(max - purged, call('LLEN', DONE))
+
+    call('LTRIM', DONE, int(many), '-1')
+    purged = purged + many
+end
 begin_step()
 serve()
 end_step()

@@ -16,5 +16,5 @@ if head.items > 0 or dead > 0 or head.lanes > 0 then
     return {BUSY, int(head.items), int(dead), int(head.lanes)}
 end
 call('DEL', READY, META, OUT, WAIT, KEPT, NEXT, LATER, DEAD, IDS, IDEND, OWN, LOAD,
-     LIMIT)
+     LIMIT, DONE)
 return {OK}

@@ -54,6 +54,22 @@ local function forget(item)
     head.items = head.items - 1
 end
 
+-- Records of done items, the last at the end: "ID US ATTEMPTS LOST PRIORITY LENGTH_OF_TO
+-- LENGTH_OF_DEDUP " to dedup result.
+local function trim_done()
+    call('LTRIM', DONE, int(-setting('keep_done', 0)), '-1')
+end
+
+local function keep_done(item, result)
+    if head.keep_done then
+        call('RPUSH', DONE,
+             format('%s %.0f %d %d %d %d %d %s%s%s', item.id, now, item.attempts,
+                    item.lost, item.priority, #item.to, #item.dedup, item.to,
+                    item.dedup, result))
+        trim_done()
+    end
+end
+
 local function drop_dead(id)
     call('ZREM', DEAD, id)
     call('HDEL', KEPT, id, id .. ':')

@@ -6,6 +6,11 @@ call('HDEL', META, '') -- a full server lets what follows write too
 for i = 1, #ARGV, 2 do
     head[ARGV[i]] = ARGV[i + 1] ~= '' and ARGV[i + 1] or nil
 end
+if head.keep_done then
+    trim_done()
+else
+    call('DEL', DONE)
+end
 begin_step()
 serve()
 end_step()

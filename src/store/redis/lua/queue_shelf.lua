@@ -2,7 +2,7 @@
 -- scripts. docs/keys.md has the form of each key.
 local call, format = redis.call, string.format
 local READY, META, OUT, WAIT, KEPT, NEXT, LATER, DEAD, IDS, IDEND, OWN, LOAD,
-      LIMIT, FROM, WAS = unpack(KEYS)
+      LIMIT, FROM, WAS, DONE = unpack(KEYS)
 local OK, BUSY, LOST, NOTFOUND, FULL, INVALID = 0, 1, 3, 5, 9, 18
 local NEVER = 9007199254740991
 local DATA_MAX = 1024 -- longer data is moved by its id alone
@@ -14,7 +14,7 @@ local COUNTS = {'items', 'pushed', 'delivered', 'acked', 'nacked', 'lost',
                 'died', 'dropped', 'purged', 'lanes', 'retries'}
 local OTHERS = {'last', 'alarm', 'slow', 'delayed', 'lasting', 'fades', 'long',
                 'windows', 'scanned', 'orphans', 'paused', 'serial', 'cap',
-                'tries', 'deads', 'lost_max'}
+                'tries', 'deads', 'lost_max', 'keep_done'}
 
 local time = call('TIME')
 local now = time[1] * 1000000 + time[2]

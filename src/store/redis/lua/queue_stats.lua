@@ -1,7 +1,8 @@
 -- queue_stats.lua - the settings and counts of a queue.
 -- KEYS: those of queue_shelf.lua
--- Answers NOTFOUND alone, or OK, then paused serial cap tries deads lost_max ready later
--- out dead lanes waiting oldest_ms pushed delivered acked nacked lost died dropped purged.
+-- Answers NOTFOUND alone, or OK, then paused serial cap tries deads lost_max keep_done
+-- ready later out dead done lanes waiting oldest_ms pushed delivered acked nacked lost died
+-- dropped purged.
 --
 -- It tidies first, so that it counts what a reserve would find.
 --include queue_step
@@ -33,7 +34,9 @@ local later, out = call('ZCARD', LATER), call('HLEN', OUT)
 for _, number in ipairs({
     head.paused and 1 or 0, head.serial and 1 or 0, setting('cap', 1000000),
     setting('tries', 16), setting('deads', 10000), setting('lost_max', 4),
-    head.items - later - out, later, out, call('ZCARD', DEAD), head.lanes,
+    setting('keep_done', 0),
+    head.items - later - out, later, out, call('ZCARD', DEAD),
+    call('LLEN', DONE), head.lanes,
     call('ZCARD', WAIT), math.max(0, math.floor((now - oldest) / 1000)),
     head.pushed, head.delivered, head.acked, head.nacked, head.lost, head.died,
     head.dropped, head.purged,

@@ -114,7 +114,7 @@ end
 
 local function has_settings()
     return head.paused or head.serial or head.cap or head.tries or head.deads or
-           head.lost_max
+           head.lost_max or head.keep_done
 end
 
 -- A queue without items, dead letters and settings goes after a day without a step.

@@ -15,7 +15,8 @@ end
 local READY, META, OUT, WAIT, KEPT = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local lane, want = ARGV[1], tonumber(ARGV[6])
 local at = call('HMGET', META, 'l:' .. lane, 'h:' .. lane, 'last', 'alarm',
-                'slow', 'items', 'acked', 'delivered', 'delayed', 'lasting')
+                'slow', 'items', 'acked', 'delivered', 'delayed', 'lasting',
+                'keep_done')
 local time = call('TIME')
 local us = time[2]
 local now = #us == 6 and time[1] .. us or time[1] .. ('000000' .. us):sub(-6)
@@ -23,7 +24,8 @@ local acked = #ARGV - 8
 local items = tonumber(at[6] or 0) - acked
 
 -- While the alarm has not come, every lane lives and nothing is due.
-if at[5] or not at[1] or at[4] <= now or items == 0 and at[10] == 'w' then
+if at[5] or not at[1] or at[4] <= now or items == 0 and at[10] == 'w' or
+   at[11] and acked > 0 then
     return 'slow'
 end
 

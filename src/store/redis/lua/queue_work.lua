@@ -1,7 +1,7 @@
 -- queue_work.lua - settles items of a lane and takes the next ones, whatever it takes.
 -- KEYS: those of queue_shelf.lua
 -- ARGV: lane number seen span_ms bell want wait hands limit_ms as heard; for each that
---       is settled "VERB MS ID FENCE ATTEMPT" in one word, and a reason
+--       is settled "VERB MS ID FENCE ATTEMPT" in one word, and a reason or result
 --   verb: a ack, n nack, d dead, u unbegun, e extend; heard: tokens with commas
 -- Answers a status alone, or OK stamp results due_ms, then for each delivery
 -- "ID FENCE ATTEMPT" lost priority limit_ms data. results has a 0 or 3 for each that is
@@ -57,6 +57,7 @@ local function settle_one(lane, word, reason)
     drop_entry(lane, entry)
     if verb == 'a' then
         head.acked = head.acked + 1
+        keep_done(item, reason)
         forget(item)
     else
         return_item(item, kinds[verb], verb == 'n' and tonumber(ms) or 0, reason)

@@ -13,7 +13,7 @@ static const char *const suffixes[DIBS__QUEUE_KEYS] = {
     [DIBS__QUEUE_IDS] = "~ids",     [DIBS__QUEUE_IDEND] = "~idend",
     [DIBS__QUEUE_OWN] = "~own",     [DIBS__QUEUE_LOAD] = "~load",
     [DIBS__QUEUE_LIMIT] = "~limit", [DIBS__QUEUE_FROM] = "~from",
-    [DIBS__QUEUE_WAS] = "~was",
+    [DIBS__QUEUE_WAS] = "~was",     [DIBS__QUEUE_DONE] = "~done",
 };
 
 /* Whether its tag can be that of its keys, and these are of no other name. */

@@ -26,6 +26,7 @@ typedef enum dibs__queue_key {
     DIBS__QUEUE_LIMIT,
     DIBS__QUEUE_FROM,
     DIBS__QUEUE_WAS,
+    DIBS__QUEUE_DONE,
     DIBS__QUEUE_KEYS
 } dibs__queue_key;
 
