@@ -108,6 +108,24 @@ static double per_second(uint64_t now, uint64_t then, int64_t span_ms)
     return now < then ? 0 : (double)(now - then) * 1000 / (double)span_ms;
 }
 
+/* Attempts that ended badly, whether the worker said so or died. */
+static uint64_t failed_of(const dibs_queue_info *info)
+{
+    return info->nacked + info->lost;
+}
+
+static void
+add_rates(dibsx_json *js, const dibs_queue_info *info, const rates *rt)
+{
+    dibsx_json_pair_int(js, "span_ms", rt->span_ms);
+    dibsx_json_pair_uint(js, "pushed_in_span", info->pushed - rt->first.pushed);
+    dibsx_json_pair_uint(js, "delivered_in_span",
+                         info->delivered - rt->first.delivered);
+    dibsx_json_pair_uint(js, "acked_in_span", info->acked - rt->first.acked);
+    dibsx_json_pair_uint(js, "failed_in_span",
+                         failed_of(info) - failed_of(&rt->first));
+}
+
 static int
 print_json(const char *name, const dibs_queue_info *info, const rates *rt)
 {
@@ -146,15 +164,8 @@ print_json(const char *name, const dibs_queue_info *info, const rates *rt)
     for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++)
         dibsx_json_pair_uint(&report.js, pairs[i].key, pairs[i].number);
     dibsx_json_pair_int(&report.js, "oldest_ms", info->oldest_ms);
-    if (rt->span_ms > 0) {
-        dibsx_json_pair_int(&report.js, "span_ms", rt->span_ms);
-        dibsx_json_pair_uint(&report.js, "pushed_in_span",
-                             info->pushed - rt->first.pushed);
-        dibsx_json_pair_uint(&report.js, "delivered_in_span",
-                             info->delivered - rt->first.delivered);
-        dibsx_json_pair_uint(&report.js, "acked_in_span",
-                             info->acked - rt->first.acked);
-    }
+    if (rt->span_ms > 0)
+        add_rates(&report.js, info, rt);
     return dibs__report_end(&report);
 }
 
@@ -189,10 +200,12 @@ static int print_text(const dibs_queue_info *info, const rates *rt)
            set->serial ? ", serial" : "");
     print_counts(info);
     if (rt->span_ms > 0)
-        printf("rates    pushed %.1f/s, delivered %.1f/s, acked %.1f/s\n",
+        printf("rates    pushed %.1f/s, delivered %.1f/s, acked %.1f/s, "
+               "failed %.1f/s\n",
                per_second(info->pushed, rt->first.pushed, rt->span_ms),
                per_second(info->delivered, rt->first.delivered, rt->span_ms),
-               per_second(info->acked, rt->first.acked, rt->span_ms));
+               per_second(info->acked, rt->first.acked, rt->span_ms),
+               per_second(failed_of(info), failed_of(&rt->first), rt->span_ms));
     printf("limits   cap %u, tries %u, deads %u, lost-max %u", set->cap,
            set->tries, set->deads, set->lost_max);
     if (set->keep_done > 0)
@@ -391,7 +404,8 @@ const dibs__verb dibs__verb_queue_stats = {
     .summary = "print how many items a queue has, and its totals",
     .about = "Items are ready, later (delayed), out (with a worker) or dead. "
              "The totals count from when the queue was made. lost: deliveries "
-             "whose worker died. dropped: dead letters beyond deads.\n",
+             "whose worker died. dropped: dead letters beyond deads. With "
+             "--interval, failed are the attempts that were nacked or lost.\n",
     .examples = "Rates, measured for ten seconds:\n"
                 "  dibs queue stats mail --interval 10s\n",
     .exits = "0 printed\n"

@@ -1,6 +1,10 @@
 """queue stats, peek, dead, redrive, purge, pause, resume, set, rm."""
 # SPDX-License-Identifier: MIT
-from support import Case, main
+import json
+import subprocess
+
+from runtools import NotInTime, span
+from support import DIBS, Case, main
 
 
 class QueueAdmin(Case):
@@ -35,8 +39,26 @@ class QueueAdmin(Case):
         shown = self.json("queue", "stats", "mail", "--interval", "10ms", "--json")
         self.assertGreaterEqual(shown["span_ms"], 10)
         self.assertEqual(shown["pushed_in_span"], 0)
-        self.assertIn("pushed 0.0/s", self.ok("queue", "stats", "mail", "--interval", "10ms"))
+        self.assertRegex(self.ok("queue", "stats", "mail", "--interval", "10ms"), r"rates +pushed 0\.0/s, .*failed 0\.0/s\n")
         self.assertNotIn("span_ms", self.json("queue", "stats", "mail", "--json"))
+
+    def test_failures_in_a_span(self):
+        self.ok("queue", "pause", "mail")
+        self.ok("queue", "resume", "mail")
+        look = subprocess.Popen(
+            [DIBS, "queue", "stats", "mail", "--interval", span(2), "--json"],
+            env=self.env, cwd=self.folder, stdout=subprocess.PIPE,
+        )
+        self.addCleanup(self.finish, look)
+        while look.poll() is None:
+            self.ok("queue", "push", "mail", "hello")
+            popped = self.json("queue", "pop", "mail", "--json")
+            self.ok("queue", "nack", "mail", popped["token"], "--delay", "1h")
+        shown = json.loads(look.stdout.read())
+        if shown["failed_in_span"] == 0:
+            raise NotInTime("nothing was nacked between the two looks")
+        self.assertLessEqual(shown["failed_in_span"], shown["delivered_in_span"] + 1)
+        self.assertEqual(shown["acked_in_span"], 0)
 
     def test_done_items(self):
         self.ok("queue", "push", "mail", "hello")
