@@ -68,9 +68,10 @@ typedef struct dibs_queue_info {
     uint64_t waiting;   /* of these, for an item */
     int64_t oldest_ms;  /* how long the first item has been ready; 0: none is */
     uint64_t pushed, delivered, acked, nacked;
-    uint64_t lost;    /* deliveries that ended with their consumer */
-    uint64_t died;    /* items that became dead letters */
-    uint64_t dropped; /* dead letters beyond `deads` */
+    uint64_t lost; /* deliveries that ended with their consumer */
+    uint64_t died; /* items that became dead letters */
+    uint64_t
+        dropped; /* dead letters beyond `deads`; items that a server lost */
     uint64_t purged;
 } dibs_queue_info;
 

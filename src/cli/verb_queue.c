@@ -404,7 +404,8 @@ const dibs__verb dibs__verb_queue_stats = {
     .summary = "print how many items a queue has, and its totals",
     .about = "Items are ready, later (delayed), out (with a worker) or dead. "
              "The totals count from when the queue was made. lost: deliveries "
-             "whose worker died. dropped: dead letters beyond deads. With "
+             "whose worker died. dropped: dead letters beyond deads, and items "
+             "that a Redis server has lost. With "
              "--interval, failed are the attempts that were nacked or lost.\n",
     .examples = "Rates, measured for ten seconds:\n"
                 "  dibs queue stats mail --interval 10s\n",

@@ -5,8 +5,9 @@
 
 #include "base/rand.h"
 #include "store/store.h"
+#include <unistd.h>
 
-enum { SPAN_MS = 600000, ROUNDS = 40 };
+enum { SPAN_MS = 600000, ROUNDS = 40, KINDS = 8 };
 
 #define Q "dibs:queue:{q}"
 
@@ -38,6 +39,7 @@ static void note_delivery(const dibs__delivery *delivery, void *arg)
 {
     crew *cw = arg;
 
+    assert_true(delivery->len > 0); /* nobody pushed an empty one */
     cw->got = delivery->token;
     cw->count++;
 }
@@ -162,6 +164,105 @@ static void an_empty_queue_expires(void **state)
     dibs__store_close(cw.st);
 }
 
+/* Pushes one item of each kind, and takes some: each key has something. */
+static void fill_queue(crew *cw)
+{
+    static const dibs__push_item kinds[KINDS] = {
+        {.data = "plain", .len = 5, .to = "", .dedup = ""},
+        {.data = "plain", .len = 5, .to = "", .dedup = ""},
+        {.data = "first", .len = 5, .to = "", .dedup = "", .priority = 1},
+        {.data = "ranked", .len = 6, .to = "", .dedup = "", .priority = 1},
+        {.data = "known", .len = 5, .to = "", .dedup = "id", .dedup_ms = 1},
+        {.data = "brief", .len = 5, .to = "", .dedup = "", .delay_ms = 1},
+        {.data = "later", .len = 5, .to = "", .dedup = "", .delay_ms = 30000},
+        {.data = "own", .len = 3, .to = "w", .dedup = ""},
+    };
+
+    assert_status(reserve(cw, false, 0, false), DIBS_OK);
+    for (size_t i = 0; i < KINDS; i++) {
+        cw->item = kinds[i];
+        assert_status(push(cw), DIBS_OK);
+    }
+    cw->ask.limit_ms = 1;
+    assert_status(reserve(cw, false, 2, false), DIBS_OK);
+    cw->ask.limit_ms = 0;
+    assert_int_equal(cw->count, 2);
+    assert_status(reserve(cw, false, 2, false), DIBS_OK);
+    assert_int_equal(cw->count, 2);
+}
+
+/* The counts are right again: an operator gets rid of the queue. */
+static void end_queue(const crew *cw)
+{
+    const dibs__queue_admin_ops *ops = cw->st->ops->queue_admin;
+    size_t purged;
+
+    CHECK(DIBS_OK,
+          cw->st->ops->queue->leave(cw->st, "q", cw->ask.lane, soon(), err));
+    CHECK(DIBS_OK, ops->purge(cw->st, "q",
+                              DIBS__PLACE_READY | DIBS__PLACE_LATER |
+                                  DIBS__PLACE_OUT | DIBS__PLACE_DEAD,
+                              100, soon(), &purged, err));
+    CHECK(DIBS_OK, ops->remove(cw->st, "q", soon(), err));
+}
+
+/* Takes and acks until nothing is left: how many. The one that was pushed last is among
+ * them. */
+static int take_all_ready(crew *cw, const char *key)
+{
+    bool found = false;
+    int got = -1;
+
+    do {
+        dibs_status rc = reserve(cw, cw->count > 0, 1, false);
+
+        if (rc != DIBS_OK)
+            FAIL_OF(rc, "without %s: %s", key, cw->err.message);
+        found = found || cw->got.id == cw->item.id;
+        got++;
+    } while (cw->count > 0);
+    if (!found)
+        fail_msg("without %s an item is not delivered", key);
+    return got;
+}
+
+/* A key was evicted or deleted by hand: what it had is gone, and the rest goes on. */
+static void a_queue_that_lost_a_key_goes_on(void **state)
+{
+    static const char *const keys[] = {Q,          Q "~meta",  Q "~out",
+                                       Q "~wait",  Q "~kept",  Q "~next",
+                                       Q "~own",   Q "~later", Q "~dead",
+                                       Q "~ids",   Q "~idend", Q "~load",
+                                       Q "~limit", Q "~from"};
+    world *w = *state;
+
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+        crew cw, other;
+        int got;
+
+        assert_true(server_tell(&w->sv, "FLUSHALL", NULL));
+        crew_init(&cw, w);
+        cw.ask.as = "w";
+        fill_queue(&cw);
+        (void)server_tell(&w->sv, "DEL", keys[i], NULL);
+        usleep(2000); /* what is due by now is looked at */
+        crew_init(&other, w);
+        if (push(&other) != DIBS_OK)
+            FAIL_OF(DIBS_INTERNAL, "without %s: %s", keys[i],
+                    other.err.message);
+        assert_status(reserve(&other, false, 0, false), DIBS_OK);
+        got = take_all_ready(&other, keys[i]);
+        /* Without its head, all but one that is delayed are ready again. */
+        if (strcmp(keys[i], Q "~meta") == 0)
+            assert_int_equal(got, KINDS);
+        CHECK(DIBS_OK,
+              cw.st->ops->queue->leave(cw.st, "q", cw.ask.lane, soon(), err));
+        end_queue(&other);
+        dibs__store_close(other.st);
+        dibs__store_close(cw.st);
+    }
+}
+
 /* At most the span from now on: the clock of the server is ours. */
 static void assert_alarm(const world *w, int64_t span_ms)
 {
@@ -252,6 +353,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         WORLD_TEST(a_plain_request_is_one_command),
         WORLD_TEST(an_empty_queue_expires),
+        WORLD_TEST(a_queue_that_lost_a_key_goes_on),
         WORLD_TEST(the_alarm_is_a_lower_bound),
         WORLD_TEST(at_maxmemory_only_push_is_refused),
     };

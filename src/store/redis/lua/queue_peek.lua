@@ -13,9 +13,9 @@ if not head.last then
 end
 
 local function show(item, due_ms, lane, fence, ended_us)
-    local data = data_of(item)
+    local data = item and data_of(item)
 
-    if bytes > 4194304 then
+    if not item or item.gone or bytes > 4194304 then
         return
     end
     for _, word in ipairs({item.id, item.priority, item.attempts, item.lost,

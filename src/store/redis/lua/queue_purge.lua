@@ -12,8 +12,12 @@ end
 call('HDEL', META, '') -- a full server lets what follows write too
 
 local function purge(item)
-    forget(item)
-    purged = purged + 1
+    if item and not item.gone then
+        forget(item)
+        purged = purged + 1
+    else
+        miss_item()
+    end
 end
 
 local function purge_ready()
@@ -43,8 +47,12 @@ local function purge_later()
                         call('ZRANGE', LATER, '0', int(max - purged - 1)) or {}) do
         local item = read_item(id)
 
-        later_drop(item)
-        purge(item)
+        if item then
+            later_drop(item)
+            purge(item)
+        else
+            later_miss(id)
+        end
     end
 end
 
@@ -96,6 +104,8 @@ if places:find('k') then
     call('LTRIM', DONE, int(many), '-1')
     purged = purged + many
 end
+-- If the server has lost a key, the count is mended here.
+head.items = count_items()
 begin_step()
 serve()
 end_step()

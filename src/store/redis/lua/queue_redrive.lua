@@ -15,9 +15,13 @@ call('HDEL', META, '') -- a full server lets what follows write too
 
 local function redrive(id)
     local item = read_item(id)
-    local fresh = new_item(draw(), data_of(item))
+    local fresh = item and new_item(draw(), data_of(item))
 
     drop_dead(id)
+    if not item then -- the server has lost it
+        head.dropped = head.dropped + 1
+        return
+    end
     fresh.priority, fresh.tries, fresh.to = item.priority, item.tries, item.to
     shelve(fresh)
     head.items = head.items + 1

@@ -90,6 +90,10 @@ end
 
 -- Ends a delivery; how: "nack", "lost", "unbegun" or "dead".
 local function return_item(item, how, delay_ms, reason)
+    if item.gone then
+        return miss_item()
+    end
+
     local tries = item.tries > 0 and item.tries or setting('tries', 16)
     local dead = how == 'dead'
 
@@ -176,6 +180,9 @@ local function steal(robbing)
     end
     robbing.left = robbing.left - 1
     _, _, take = first_for(robbing.worker)
+    if not take then
+        call('ZREM', LOAD, robbing.worker)
+    end
     return take
 end
 
@@ -244,13 +251,16 @@ local function take_items(lane, want, told, bytes, each)
         local take = find_next(lane.as, robbing)
         local item = take and take()
 
-        if not item then
+        if not take then
             break
+        elseif item then
+            each(item, give(item, lane, told))
+            bytes = bytes + (item.data and #item.data or
+                             call('HSTRLEN', KEPT, item.id))
+            taken = taken + 1
+        else
+            miss_item()
         end
-        each(item, give(item, lane, told))
-        bytes = bytes + (item.data and #item.data or
-                         call('HSTRLEN', KEPT, item.id))
-        taken = taken + 1
     end
     return taken
 end

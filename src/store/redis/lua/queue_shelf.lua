@@ -295,15 +295,26 @@ local function listed_item(entry)
 end
 
 -- The item of a delivery that is out. Its token has the attempts. `data` is the value of
--- its field, if it is known.
+-- its field, if it is known. An item is gone if the server has lost its key.
 local function out_item(name, text, data)
     local id, _, attempts, mark = text:match('^(%d+) (%d+) (%d+)([&%%]?)$')
-    local item = mark == '' and
-                 new_item(id, data or call('HGET', OUT, name .. ' ' .. text)) or
-                 read_item(id)
+    local item
 
+    if mark == '' then
+        data = data or call('HGET', OUT, name .. ' ' .. text)
+        item = data and new_item(id, data)
+    else
+        item = read_item(id)
+    end
+    item = item or {gone = true, id = id, lost = 0, priority = 0, tries = 0,
+                    place = id, to = '', dedup = '', reason = '', data = ''}
     item.attempts = tonumber(attempts)
     return item
+end
+
+-- Counts an item that the server has lost, by eviction or by hand.
+local function miss_item()
+    head.items, head.dropped = head.items - 1, head.dropped + 1
 end
 
 local function out_drop(name, text)
@@ -325,6 +336,19 @@ local function later_drop(item)
     if item.attempts > 0 then
         head.retries = head.retries - 1
     end
+end
+
+-- The items that the keys have, whatever was counted.
+local function count_items()
+    return call('LLEN', READY) + call('ZCARD', NEXT) + call('ZCARD', OWN) +
+           call('ZCARD', LATER) + call('HLEN', OUT)
+end
+
+-- The server has lost a delayed item. Whether it was a retry is not known any more.
+local function later_miss(id)
+    call('ZREM', LATER, id)
+    miss_item()
+    head.retries = math.min(head.retries, call('ZCARD', LATER))
 end
 
 local function change_load(worker, count)

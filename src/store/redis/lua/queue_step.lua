@@ -87,17 +87,34 @@ local function promote_due()
     for i = 1, #list, 2 do
         local item = read_item(list[i])
 
-        later_drop(item)
-        if not head.serial or item.attempts == 0 then
-            item.place = int16(list[i + 1])
+        if item then
+            later_drop(item)
+            if not head.serial or item.attempts == 0 then
+                item.place = int16(list[i + 1])
+            end
+            shelve(item)
+        else
+            later_miss(list[i])
         end
-        shelve(item)
+    end
+end
+
+-- The server has lost the head with all lanes: what was out comes back, and what is due is
+-- looked for.
+local function mend_head()
+    head.items = count_items()
+    alarm = head.items > 0 and 0 or alarm
+    for _, field in ipairs(call('HKEYS', OUT)) do
+        take_back(field:sub(1, 16), field:sub(18), 'unbegun', 0)
     end
 end
 
 -- The alarm is a lower bound of the end of every lane, delay, limit and window. So
 -- nothing is due while it has not come.
 local function begin_step()
+    if not head.last then
+        mend_head()
+    end
     if alarm > now then
         return
     end

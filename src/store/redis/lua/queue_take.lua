@@ -83,9 +83,12 @@ if handed then
         had[#had + 1] = lane .. ' ' .. token
     end
     for i, data in ipairs(call('HMGET', OUT, unpack(had))) do
+        if not data then
+            return 'slow'
+        end
         answer[#answer + 1] = tokens[i]
-        answer[#answer + 1] = data or ''
-        bytes = bytes + #(data or '')
+        answer[#answer + 1] = data
+        bytes = bytes + #data
     end
 end
 
@@ -103,7 +106,7 @@ end
 -- The first delivery has the same number as the stamp: each is the next of its kind.
 local last = at[3] < now and now or format(INT16, at[3] + 1)
 local stamp = last
-local entries = {}
+local entries, missed = {}, 0
 
 if want == 1 and bytes < 1048576 then
     entries[1] = call('LPOP', READY) or nil
@@ -129,20 +132,29 @@ if entries[1] then
 
     for i, entry in ipairs(entries) do
         local id, mark = entry:sub(1, 16), entry:sub(17, 17)
+        local data = mark == ' ' and entry:sub(18) or call('HGET', KEPT, id)
         local token
 
         last = i == 1 and stamp or format(INT16, last + 1)
         token = id .. ' ' .. last .. ' 1'
-        local data = mark == ' ' and entry:sub(18) or call('HGET', KEPT, id) or ''
-
-        answer[#answer + 1] = token
-        answer[#answer + 1] = data
-        token = mark == ' ' and token or token .. mark
-        tokens[#tokens + 1] = token
-        out[2 * i - 1] = lane .. ' ' .. token
-        out[2 * i] = mark == ' ' and data or ''
+        if data then
+            answer[#answer + 1] = token
+            answer[#answer + 1] = data
+            token = mark == ' ' and token or token .. mark
+            tokens[#tokens + 1] = token
+            out[#out + 1] = lane .. ' ' .. token
+            out[#out + 1] = mark == ' ' and data or ''
+        else
+            missed = missed + 1
+        end
     end
-    call('HSET', OUT, unpack(out))
+    if out[1] then
+        call('HSET', OUT, unpack(out))
+    end
+end
+if missed > 0 then -- the server has lost these
+    items = items - missed
+    call('HINCRBY', META, 'dropped', missed)
 end
 
 if waits == '1' then
@@ -174,8 +186,9 @@ local record = ARGV[2] .. ' ' .. stamp .. ' ' .. format(INT, until_us) .. ' ' ..
 
 call('HSET', META, 'l:' .. lane, record, 'last', last,
      'acked', acked > 0 and format(INT, at[7] + acked) or at[7] or '0',
-     'items', acked > 0 and format(INT, items) or at[6] or '0',
-     'delivered', entries[1] and format(INT, at[8] + #entries) or at[8] or '0')
+     'items', acked + missed > 0 and format(INT, items) or at[6] or '0',
+     'delivered', entries[1] and format(INT, at[8] + #entries - missed) or
+                  at[8] or '0')
 -- A queue without items goes after a day without a step.
 if items == 0 and not at[10] then
     call('HSET', META, 'fades', '1')

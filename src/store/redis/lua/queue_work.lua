@@ -31,8 +31,16 @@ local function show(item, entry, field)
     bytes, count = bytes + #data, count + 1
 end
 
-local function show_entry(entry)
-    show(out_item(name, entry.text), entry, name .. ' ' .. entry.text)
+local function show_entry(lane, entry)
+    local item = out_item(name, entry.text)
+
+    if item.gone then
+        out_drop(name, entry.text)
+        drop_entry(lane, entry)
+        miss_item()
+    else
+        show(item, entry, name .. ' ' .. entry.text)
+    end
 end
 
 local function settle_one(lane, word, reason)
@@ -100,9 +108,9 @@ end
 local function repeat_reserve(lane)
     for _, told in ipairs({'a', 'u'}) do
         for _, entry in ipairs(lane.entries) do
-            if entry.told == told and
+            if entry.told == told and not entry.gone and
                not (told == 'u' and heard[entry.plain]) then
-                show_entry(entry)
+                show_entry(lane, entry)
             end
         end
     end
@@ -129,7 +137,7 @@ local function do_reserve(lane)
             entry.told = 'a'
             lane.has = lane.has + 1
             if not heard[entry.plain] then
-                show_entry(entry)
+                show_entry(lane, entry)
             end
         end
     end
