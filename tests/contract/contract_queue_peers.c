@@ -7,20 +7,11 @@
 #include <stdatomic.h>
 
 enum { BRIEF_MS = 30, ROUNDS = 12, SHARED_IDS = 4, JOBS = 9 };
+enum { DEAD_LANES = 70, DUE_BATCHES = 3, LOOKS = 40 };
 
 static void ack(lane *ln, dibs__token token)
 {
     assert_status(lane_end(ln, DIBS__ITEM_ACK, token, 0, NULL), DIBS_OK);
-}
-
-static size_t purge(contract *t, uint32_t places)
-{
-    dibs__store *st = t->st[0];
-    size_t purged = 0;
-
-    CHECK(DIBS_OK, st->ops->queue_admin->purge(st, t->name, places, 10,
-                                               contract_soon(), &purged, err));
-    return purged;
 }
 
 /* The lane of an acked item runs out: that returns nothing, nor does its late repeat. */
@@ -82,7 +73,7 @@ static void dead_done_purged_items_free_their_id(void **state)
     }
     push_ok(&p, "to be purged");
     assert_false(p.item.duplicate);
-    assert_int_equal(purge(t, DIBS__PLACE_READY), 1);
+    assert_int_equal(queue_purge(t, DIBS__PLACE_READY, 10), 1);
     push_ok(&p, "again");
     assert_false(p.item.duplicate);
 }
@@ -103,7 +94,7 @@ static void removal_frees_only_its_own_id(void **state)
                   DIBS_OK);
     second = push_ok(&p, "second");
     assert_false(p.item.duplicate);
-    assert_int_equal(purge(t, DIBS__PLACE_DEAD), 1);
+    assert_int_equal(queue_purge(t, DIBS__PLACE_DEAD, 10), 1);
     assert_int_equal(push_ok(&p, "third"), second);
     assert_true(p.item.duplicate);
 }
@@ -161,6 +152,195 @@ static void due_after_days(void **state)
     assert_true(ln.ask.due_ms > days_ms - pace_ms(LONG_MS));
     assert_true(ln.ask.due_ms <= days_ms);
     assert_int_equal(queue_stats(t).later, 1);
+}
+
+static void lost_push_reply_of_a_done_item_makes_none(void **state)
+{
+    contract *t = *state;
+    pusher p = queue_pusher(t, 0);
+    lane ln = queue_lane(t, 1);
+    uint64_t id = push_ok(&p, "job");
+
+    lane_open(&ln);
+    ack(&ln, lane_take(&ln).token);
+    assert_status(pusher_send(&p), DIBS_OK);
+    assert_int_equal(p.item.id, id);
+    assert_status(lane_next(&ln, 1, false), DIBS_OK);
+    assert_int_equal(ln.count, 0);
+    assert_int_equal(queue_stats(t).pushed, 1);
+}
+
+/* Below a second nothing is rounded away, nor refused. */
+static void short_windows_and_ttls(void **state)
+{
+    contract *t = *state;
+    pusher p = queue_pusher(t, 0);
+    lane dead = queue_lane(t, 0), ln = queue_lane(t, 1);
+    int64_t brief_ms = contract_brief_ms(BRIEF_MS);
+    uint64_t first;
+
+    p.item.dedup = "order 1";
+    p.item.dedup_ms = brief_ms;
+    first = push_ok(&p, "window");
+    dead.ask.span_ms = brief_ms;
+    lane_open(&dead);
+    lane_open(&ln);
+    ack(&ln, lane_take(&ln).token);
+    queue_sleep(brief_ms);
+    assert_true(push_ok(&p, "window over") != first);
+    assert_false(p.item.duplicate);
+    /* The lane is over as well. */
+    assert_status(lane_next(&dead, 1, false), DIBS_LOST);
+    assert_string_equal(lane_take(&ln).data, "window over");
+}
+
+/* A lane that is over has nothing, whoever draws its number again. */
+static void lane_names_are_never_reused(void **state)
+{
+    contract *t = *state;
+    pusher p = queue_pusher(t, 0);
+    lane old = queue_lane(t, 0), young = queue_lane(t, 1);
+    dibs__token token;
+
+    push_ok(&p, "job");
+    lane_open(&old);
+    token = lane_take(&old).token;
+    lane_leave(&old);
+    young.ask.lane = old.ask.lane;
+    lane_open(&young);
+    assert_status(lane_end(&young, DIBS__ITEM_ACK, token, 0, NULL), DIBS_LOST);
+    assert_int_equal(queue_stats(t).ready, 1);
+    /* The first owner of the number goes on with its own count of requests. */
+    old.ask.number += 5;
+    assert_status(lane_next(&old, 1, false), DIBS_LOST);
+    assert_int_equal(old.count, 0);
+}
+
+/* More dead lanes than one step ends, and more due items than one step moves: the last
+ * of them come too. */
+static void a_full_batch_of_unrescuable_hides_nothing(void **state)
+{
+    contract *t = *state;
+    pusher p = queue_pusher(t, 0);
+    static lane dead[DEAD_LANES];
+    lane ln = queue_lane(t, 1);
+    dibs__push_item items[DIBS__QUEUE_BATCH];
+    int64_t brief_ms = contract_brief_ms(10 * BRIEF_MS);
+    size_t got = 0, all = DEAD_LANES + DUE_BATCHES * DIBS__QUEUE_BATCH;
+    dibsx_nsec end;
+
+    for (size_t i = 0; i < DEAD_LANES; i++) {
+        push_ok(&p, "of a dead lane");
+        dead[i] = queue_lane(t, 0);
+        lane_open(&dead[i]);
+    }
+    for (size_t i = 0; i < DEAD_LANES; i++) {
+        dead[i].ask.span_ms = brief_ms;
+        (void)lane_next(&dead[i], 1, false);
+    }
+    for (size_t i = 0; i < DIBS__QUEUE_BATCH; i++)
+        items[i] = (dibs__push_item){.data = "due",
+                                     .len = 3,
+                                     .to = "",
+                                     .dedup = "",
+                                     .delay_ms = brief_ms};
+    for (size_t i = 0; i < DUE_BATCHES; i++) {
+        p.push.items = items;
+        p.push.count = DIBS__QUEUE_BATCH;
+        p.push.number++;
+        assert_status(pusher_send(&p), DIBS_OK);
+    }
+    queue_sleep(brief_ms);
+    lane_open(&ln);
+    end = dibsx_after_ms(dibsx_now(), pace_ms(LONG_MS));
+    while (got < all) {
+        IN_TIME(dibsx_now() < end);
+        assert_status(lane_next(&ln, DIBS__QUEUE_BATCH, false), DIBS_OK);
+        got += ln.count;
+    }
+    assert_int_equal(got, all);
+}
+
+static void braces_in_names(void **state)
+{
+    static const char *const ends[] = {"{a}", "a{b",     "}{",
+                                       "{}",  "a}b{c}d", "{a}~done"};
+    contract *t = *state;
+    dibs__store *st = t->st[0];
+
+    for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
+        char name[DIBS_NAME_MAX + 1];
+        pusher p = queue_pusher(t, 0);
+        lane ln = queue_lane(t, 1);
+        size_t count = 0;
+        dibs__token token;
+
+        snprintf(name, sizeof(name), "%s%s", t->name, ends[i]);
+        p.push.queue = ln.ask.queue = name;
+        push_ok(&p, "dies");
+        lane_open(&ln);
+        token = lane_take(&ln).token;
+        assert_status(lane_end(&ln, DIBS__ITEM_DEAD, token, 0, "why"), DIBS_OK);
+        CHECK(DIBS_OK,
+              st->ops->queue_admin->redrive(st, name, 0, 1, contract_soon(),
+                                            &count, err));
+        assert_int_equal(count, 1);
+        ack(&ln, lane_take(&ln).token);
+        p.item.priority = 1;
+        push_ok(&p, "is purged");
+        CHECK(DIBS_OK,
+              st->ops->queue_admin->purge(st, name, DIBS__PLACE_READY, 9,
+                                          contract_soon(), &count, err));
+        assert_int_equal(count, 1);
+        lane_leave(&ln);
+        CHECK(DIBS_OK,
+              st->ops->queue_admin->remove(st, name, contract_soon(), err));
+    }
+}
+
+/* ---- looks while items come and go */
+
+typedef struct traffic {
+    contract *t;
+    pthread_t thread;
+    atomic_bool stop;
+    atomic_int rc;
+} traffic;
+
+static void *keep_busy(void *arg)
+{
+    traffic *tr = arg;
+    pusher p = queue_pusher(tr->t, 1);
+    lane ln = queue_lane(tr->t, 1);
+
+    lane_open(&ln);
+    while (!tr->stop && tr->rc == DIBS_OK) {
+        p.item.priority = !p.item.priority;
+        tr->rc = (int)push_text(&p, "job");
+        if (tr->rc == DIBS_OK)
+            tr->rc = (int)lane_next(&ln, 1, false);
+        if (tr->rc == DIBS_OK && ln.count == 1)
+            lane_settle(&ln, DIBS__ITEM_ACK, ln.got[0].token, 0, NULL);
+    }
+    return NULL;
+}
+
+static void stats_never_fail_while_items_go(void **state)
+{
+    contract *t = *state;
+    traffic tr = {.t = t};
+
+    queue_set(t, DIBS__SET_KEEP_DONE, (dibs__queue_conf){.keep_done = 5});
+    assert_int_equal(pthread_create(&tr.thread, NULL, keep_busy, &tr), 0);
+    for (int i = 0; i < LOOKS; i++) {
+        (void)queue_peek(t, DIBS__PLACE_READY, 0, VIEWS_MAX);
+        (void)queue_peek(t, DIBS__PLACE_OUT, 0, VIEWS_MAX);
+        (void)queue_peek(t, DIBS__PLACE_DONE, 0, VIEWS_MAX);
+        assert_true(queue_stats(t).done <= 5);
+    }
+    tr.stop = true;
+    assert_int_equal(pthread_join(tr.thread, NULL), 0);
+    assert_status(tr.rc, DIBS_OK);
 }
 
 /* ---- the same dedup ids at the same time, each in another order */
@@ -301,6 +481,12 @@ int contract_queue_peers(void)
         CONTRACT_TEST(max_deliver_frees_the_queue),
         CONTRACT_TEST(plain_items_have_priority_0),
         CONTRACT_TEST(due_after_days),
+        CONTRACT_TEST(lost_push_reply_of_a_done_item_makes_none),
+        CONTRACT_TEST(short_windows_and_ttls),
+        CONTRACT_TEST(lane_names_are_never_reused),
+        CONTRACT_TEST(a_full_batch_of_unrescuable_hides_nothing),
+        CONTRACT_TEST(braces_in_names),
+        CONTRACT_TEST(stats_never_fail_while_items_go),
         CONTRACT_TEST(unique_conflict_stops_no_worker),
         CONTRACT_TEST(the_worker_with_most_is_robbed),
         CONTRACT_TEST(thieves_pass_nothing_to_and_fro),

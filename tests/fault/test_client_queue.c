@@ -119,6 +119,26 @@ static void a_reserve_goes_on_while_the_store_is_away(void **state)
     dibs_queue_free(q);
 }
 
+/* The store is away when a delayed item is due: the wait finds it afterwards. */
+static void due_after_reconnect(void **state)
+{
+    world *w = *state;
+    dibs_queue *q = open_queue(w->one, NULL);
+    dibs_item *item = NULL;
+
+    CHECK(DIBS_OK, dibs_queue_push(q, "x", 1, DIBS_PUSH_OPTS(.delay_ms = 50),
+                                   NULL, err));
+    assert_empty(q);
+    world_fault(w, DIBS__STEP_RESERVE, DIBS__FAULT_FAIL, -1);
+    CHECK(DIBS_UNAVAIL, dibs_queue_reserve(q, 100, &item, err));
+    assert_int_equal(stats(w).ready, 1);
+    world_fault(w, DIBS__STEP_RESERVE, DIBS__FAULT_DROP_BEFORE, 2);
+    item = reserve(q);
+    assert_int_equal(dibs_item_attempt(item), 1);
+    ack(item);
+    dibs_queue_free(q);
+}
+
 typedef struct losses {
     atomic_int count;
 } losses;
@@ -600,6 +620,7 @@ int main(void)
         WORLD_TEST(a_push_without_an_answer_makes_one_item),
         WORLD_TEST(an_ack_without_an_answer_is_sent_again),
         WORLD_TEST(a_reserve_goes_on_while_the_store_is_away),
+        WORLD_TEST(due_after_reconnect),
         WORLD_TEST(a_client_cut_off_learns_of_its_loss),
         WORLD_TEST(a_request_ends_with_its_lane),
         WORLD_TEST(a_callback_learns_what_became_of_an_ack),
