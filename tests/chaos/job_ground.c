@@ -6,7 +6,7 @@
  * The nodes are `dibs work`. Each command that they execute writes into a file of
  * effects (job_effect.c), at which check_jobs.py looks in the end. */
 /* SPDX-License-Identifier: MIT */
-#include "ground_proxy.h"
+#include "driver.h"
 #include "job_plan.h"
 #include "pace.h"
 #include "seed.h"
@@ -55,32 +55,15 @@ static wishes ws = {.seconds = 20,
                     .kill_ms = 5000,
                     .store_ms = 30000,
                     .call_ms = 8000};
-static const struct place {
-    const char *name, *kill;
-} places[] = {{"sqlite", NULL},
-              {"redis", "restart"},
-              {"postgres", "crash"},
-              {0}};
+static const driver_place places[] = {{"sqlite", NULL},
+                                      {"redis", "restart"},
+                                      {"postgres", "crash"},
+                                      {0}};
 
-static const struct place *place = places;
-static const ground *gr = &ground_sqlite;
 static char url[URL_ROOM];
 static node nodes[NODES];
 static pid_t callers;
 static uint64_t kills, stops, store_kills, cuts, jumps, refused;
-
-static uint64_t draw(void)
-{
-    ws.random ^= ws.random << 13;
-    ws.random ^= ws.random >> 7;
-    ws.random ^= ws.random << 17;
-    return ws.random;
-}
-
-static bool is_embedded(void)
-{
-    return gr == &ground_sqlite;
-}
 
 static _Noreturn void give_up(const char *what)
 {
@@ -93,7 +76,7 @@ static _Noreturn void give_up(const char *what)
 
 static _Atomic(int64_t) *clock_of(size_t i)
 {
-    return nodes[is_embedded() ? 0 : i].ahead_us;
+    return nodes[driver_is_embedded() ? 0 : i].ahead_us;
 }
 
 static void make_clocks(void)
@@ -102,25 +85,27 @@ static void make_clocks(void)
         node *nd = &nodes[i];
         char name[32];
 
-        snprintf(name, sizeof(name), "clock-%zu", is_embedded() ? 0 : i);
+        snprintf(name, sizeof(name), "clock-%zu", driver_is_embedded() ? 0 : i);
         nd->ahead_us =
             map_file(ws.folder, name, CLOCKS * sizeof(*nd->ahead_us));
         if (snprintf(nd->clock_path, sizeof(nd->clock_path), "%s/%s", ws.folder,
                      name) >= (int)sizeof(nd->clock_path))
             give_up("the path of the folder is too long");
         atomic_store(&clock_of(i)[WALL],
-                     ((int64_t)(draw() % (2 * SKEW_S)) - SKEW_S) * 1000000);
+                     ((int64_t)(driver_draw() % (2 * SKEW_S)) - SKEW_S) *
+                         1000000);
     }
 }
 
 /* Of one machine by little: what is late at once is more than jobs of a second make. */
 static void jump_clock(void)
 {
-    _Atomic(int64_t) *clock = clock_of(draw() % NODES);
-    int64_t most_ms = is_embedded() ? STEP_MS : SKEW_S * 1000;
-    int64_t us = ((int64_t)(draw() % (uint64_t)(2 * most_ms)) - most_ms) * 1000;
+    _Atomic(int64_t) *clock = clock_of(driver_draw() % NODES);
+    int64_t most_ms = driver_is_embedded() ? STEP_MS : SKEW_S * 1000;
+    int64_t us =
+        ((int64_t)(driver_draw() % (uint64_t)(2 * most_ms)) - most_ms) * 1000;
 
-    if (is_embedded())
+    if (driver_is_embedded())
         atomic_fetch_add(&clock[WALL], us);
     else
         atomic_store(&clock[WALL], us);
@@ -184,7 +169,8 @@ static void start_callers(void)
 
     snprintf(folder, sizeof(folder), "%s", ws.folder);
     snprintf(pause, sizeof(pause), "%.3f", (double)ws.call_ms / 1000);
-    callers = start(argv, is_embedded() ? &nodes[0] : NULL, "callers.log");
+    callers =
+        start(argv, driver_is_embedded() ? &nodes[0] : NULL, "callers.log");
 }
 
 static int reap(pid_t pid)
@@ -217,7 +203,7 @@ static void stop_node(size_t i)
         return;
     kill(nodes[i].pid, SIGSTOP);
     nodes[i].wake_ns =
-        now_ns() + (int64_t)(draw() % (uint64_t)most_ms) * 1000000;
+        now_ns() + (int64_t)(driver_draw() % (uint64_t)most_ms) * 1000000;
     stops++;
 }
 
@@ -246,58 +232,26 @@ static void tend_nodes(bool at_once)
 
 /* ---- the store */
 
-static const ground_fault *find_fault(const char *name)
-{
-    for (const ground_fault *ft = gr->faults; ft->name; ft++)
-        if (strcmp(ft->name, name) == 0)
-            return ft;
-    return NULL;
-}
-
-static void begin_store(void)
-{
-    static crew cw;
-
-    cw.folder = ws.folder;
-    if (is_embedded() ? snprintf(url, sizeof(url), "sqlite:%s/jobs.db",
-                                 ws.folder) >= (int)sizeof(url)
-                      : !gr->begin(&cw, url))
-        give_up("the store does not start");
-}
-
-/* Kill -9, and its return. The embedded store dies with all who have it open. */
+/* The embedded store dies with all who have it open. */
 static void kill_store(void)
 {
-    const ground_fault *ft = place->kill ? find_fault(place->kill) : NULL;
-
     store_kills++;
-    if (!ft) {
-        for (size_t i = 0; i < NODES; i++)
-            if (!nodes[i].start_ns)
-                kill(nodes[i].pid, SIGKILL);
-        for (size_t i = 0; i < NODES; i++)
-            kill_node(i, 0);
+    if (!driver_is_embedded()) {
+        if (!driver_kill_server(1000))
+            give_up("the store did not come back");
         return;
     }
-    if (!ft->strike(0, draw()))
-        give_up("the store cannot be killed");
-    poll(NULL, 0, (int)(20 + draw() % 1000));
-    if (!ft->heal(0))
-        give_up("the store did not come back");
+    for (size_t i = 0; i < NODES; i++)
+        if (!nodes[i].start_ns)
+            kill(nodes[i].pid, SIGKILL);
+    for (size_t i = 0; i < NODES; i++)
+        kill_node(i, 0);
 }
 
-/* An answer is cut at a byte, or all connections are for a while, or requests arrive
- * and answers do not. */
 static void cut(void)
 {
-    static const char *const names[] = {"reset", "reset", "drop", "half"};
-    const ground_fault *ft = find_fault(names[draw() % 4]);
-
     cuts++;
-    if (ft->strike(1, draw()) && ft->heal) {
-        poll(NULL, 0, (int)(5 + draw() % 300));
-        ft->heal(1);
-    }
+    driver_cut(300);
 }
 
 /* ---- the end: what the store has of it */
@@ -421,23 +375,16 @@ static bool dump_records(dibs_client *cl, int64_t from_s, int64_t until_s)
 
 /* ---- the run */
 
-static bool is_due(int64_t *at_ns, int64_t span_ms)
-{
-    if (now_ns() < *at_ns)
-        return false;
-    *at_ns = now_ns() + span_ms * 1000000;
-    return true;
-}
-
 /* About so long, so that it meets every moment of a second. */
 static int64_t vary(int64_t span_ms)
 {
-    return span_ms / 2 + (int64_t)(draw() % (uint64_t)span_ms);
+    return span_ms / 2 + (int64_t)(driver_draw() % (uint64_t)span_ms);
 }
 
 static int64_t store_wall_s(void)
 {
-    int64_t ahead_us = is_embedded() ? atomic_load(&clock_of(0)[WALL]) : 0;
+    int64_t ahead_us =
+        driver_is_embedded() ? atomic_load(&clock_of(0)[WALL]) : 0;
 
     return time(NULL) + ahead_us / 1000000;
 }
@@ -455,10 +402,10 @@ static int64_t load_jobs(void)
     for (int i = 1; store_wall_s() >= from_s; i++) {
         from_s = store_wall_s() + LEAD_S * i;
         if (!plan_write(ws.folder, i, from_s, from_s + ws.seconds - 1,
-                        !is_embedded()))
+                        !driver_is_embedded()))
             exit(2);
-        if (reap(start(argv, is_embedded() ? &nodes[0] : NULL, "load.log")) !=
-            0)
+        if (reap(start(argv, driver_is_embedded() ? &nodes[0] : NULL,
+                       "load.log")) != 0)
             give_up("the jobs cannot be loaded; see load.log");
     }
     return from_s;
@@ -476,15 +423,16 @@ static void disturb(int64_t until_s)
            now_ns() - begun_ns < (ws.seconds + LEAD_S) * 2000000000) {
         poll(NULL, 0, 10);
         tend_nodes(false);
-        if (is_due(&kill_ns, vary(ws.kill_ms)))
-            kill_node(draw() % NODES, (int64_t)(draw() % 2000));
-        if (is_due(&stop_ns, vary(ws.kill_ms)))
-            stop_node(draw() % NODES);
-        if (is_due(&jump_ns, 200 + (int64_t)(draw() % 2000)))
+        if (driver_is_due(&kill_ns, vary(ws.kill_ms)))
+            kill_node(driver_draw() % NODES, (int64_t)(driver_draw() % 2000));
+        if (driver_is_due(&stop_ns, vary(ws.kill_ms)))
+            stop_node(driver_draw() % NODES);
+        if (driver_is_due(&jump_ns, 200 + (int64_t)(driver_draw() % 2000)))
             jump_clock();
-        if (!is_embedded() && is_due(&cut_ns, 100 + (int64_t)(draw() % 3000)))
+        if (!driver_is_embedded() &&
+            driver_is_due(&cut_ns, 100 + (int64_t)(driver_draw() % 3000)))
             cut();
-        if (is_due(&store_ns, vary(ws.store_ms)))
+        if (driver_is_due(&store_ns, vary(ws.store_ms)))
             kill_store();
     }
 }
@@ -574,7 +522,8 @@ static int run_all(void)
     int64_t from_s, until_s;
     bool ok;
 
-    begin_store();
+    if (!driver_begin(ws.folder, "jobs.db", url))
+        give_up("the store does not start");
     make_clocks();
     from_s = load_jobs();
     until_s = from_s + ws.seconds - 1;
@@ -588,8 +537,7 @@ static int run_all(void)
     ok = dump_records(cl, from_s, until_s);
     end_nodes();
     dibs_close(cl);
-    if (!is_embedded())
-        gr->end();
+    driver_end();
     note_faults();
     if (!ok)
         return 2;
@@ -627,22 +575,13 @@ static const struct option options[] = {
     {0},
 };
 
-static bool set_ground(const char *word)
-{
-    for (place = places; place->name; place++)
-        if (strcmp(place->name, word) == 0)
-            break;
-    gr = ground_find(word);
-    return place->name && gr;
-}
-
 static bool set_option(int option, const char *word)
 {
     int64_t number = word ? strtoll(word, NULL, 10) : 0;
 
     switch (option) {
     case ON:
-        return set_ground(word);
+        return driver_choose(places, word);
     case TICKS:
         ws.seconds = (number + PLAN_TICKED - 1) / PLAN_TICKED;
         return number > 0;
@@ -688,7 +627,8 @@ int main(int argc, char **argv)
         perror(argv[optind]);
         return 2;
     }
-    printf("jobs on %s, seed %llu\n", gr->name, (unsigned long long)ws.random);
-    ws.random = ws.random * 0x9e3779b97f4a7c15 | 1;
+    printf("jobs on %s, seed %llu\n", driver_ground->name,
+           (unsigned long long)ws.random);
+    driver_seed(ws.random);
     return run_all();
 }

@@ -8,7 +8,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "queue_ground.h"
 
-#include "ground_proxy.h"
+#include "driver.h"
 #include "pace.h"
 #include "seed.h"
 #include "store/store.h"
@@ -52,27 +52,15 @@ typedef struct wishes {
 
 static wishes ws = {.seconds = 20, .kill_ms = 200, .store_ms = 20000};
 /* The grounds that lose nothing of what they answered, and how they are killed. */
-static const struct place {
-    const char *name, *kill;
-} places[] = {
+static const driver_place places[] = {
     {"sqlite", NULL},      {"redis", "restart"},          {"cluster", "crash"},
     {"postgres", "crash"}, {"postgres-sync", "failover"}, {0},
 };
 
-static const struct place *place = places;
-static const ground *gr = &ground_sqlite;
 static control *ct;
 static man men[MEN];
 static uint64_t faults;
 static size_t stopped = MEN; /* who is; MEN: nobody */
-
-static uint64_t draw(void)
-{
-    ws.random ^= ws.random << 13;
-    ws.random ^= ws.random >> 7;
-    ws.random ^= ws.random << 17;
-    return ws.random;
-}
 
 /* ---- processes */
 
@@ -172,67 +160,24 @@ static bool are_pushing(void)
 
 /* ---- the store */
 
-static const ground_fault *find_fault(const char *name)
-{
-    for (const ground_fault *ft = gr->faults; ft->name; ft++)
-        if (strcmp(ft->name, name) == 0)
-            return ft;
-    return NULL;
-}
-
-static bool is_embedded(void)
-{
-    return gr == &ground_sqlite;
-}
-
-static bool begin_store(void)
-{
-    static crew cw;
-
-    if (is_embedded())
-        return snprintf(ct->url, URL_ROOM, "sqlite:%s/queue.db", ws.folder) <
-               URL_ROOM;
-    cw.folder = ws.folder;
-    return gr->begin(&cw, ct->url);
-}
-
-/* Kill -9, and its return. The embedded store dies with all who have it open. */
+/* The embedded store dies with all who have it open. */
 static bool kill_store(void)
 {
-    const ground_fault *ft;
-
     faults++;
-    if (is_embedded()) {
-        for (size_t i = 0; i < MEN; i++)
-            if (men[i].pid != 0)
-                kill(men[i].pid, SIGKILL);
-        for (size_t i = 0; i < MEN; i++)
-            kill_man(i);
-        return true;
-    }
-    ft = find_fault(place->kill);
-    if (!ft->strike(0, draw()))
-        return false;
-    if (!ft->heal)
-        return true;
-    poll(NULL, 0, (int)(20 + draw() % 300));
-    return ft->heal(0);
+    if (!driver_is_embedded())
+        return driver_kill_server(300);
+    for (size_t i = 0; i < MEN; i++)
+        if (men[i].pid != 0)
+            kill(men[i].pid, SIGKILL);
+    for (size_t i = 0; i < MEN; i++)
+        kill_man(i);
+    return true;
 }
 
-/* Connections end: an answer is cut at a byte, or all are for a while, or requests
- * arrive and answers do not. Without a proxy the server ends them. */
 static void cut(void)
 {
-    static const char *const names[] = {"reset", "reset", "drop", "half"};
-    const ground_fault *ft = find_fault(names[draw() % 4]);
-
-    if (!ft)
-        ft = find_fault("unplug");
     faults++;
-    if (ft->strike(1, draw()) && ft->heal) {
-        poll(NULL, 0, (int)(5 + draw() % 100));
-        ft->heal(1);
-    }
+    driver_cut(100);
 }
 
 static dibsx_nsec soon(void)
@@ -298,14 +243,6 @@ static bool look(dibs__store *st, left all[QUEUES])
 
 /* ---- the run */
 
-static bool is_due(int64_t *at_ns, int64_t span_ms)
-{
-    if (now_ns() < *at_ns)
-        return false;
-    *at_ns = now_ns() + span_ms * 1000000;
-    return true;
-}
-
 /* False when the store did not come back. */
 static bool disturb(void)
 {
@@ -318,20 +255,22 @@ static bool disturb(void)
            (ws.seconds == 0 || now_ns() < until_ns ||
             atomic_load(&ct->next_seq) < LEAST)) {
         poll(NULL, 0, 5);
-        if (is_due(&kill_ns, ws.kill_ms))
-            kill_man(draw() % CONSUMERS);
-        if (is_due(&producer_ns, 10 * ws.kill_ms))
-            kill_man(CONSUMERS + draw() % PRODUCERS);
-        if (is_due(&stop_ns, ct->ttl_ms / 2 + (int64_t)(draw() % 1000))) {
+        if (driver_is_due(&kill_ns, ws.kill_ms))
+            kill_man(driver_draw() % CONSUMERS);
+        if (driver_is_due(&producer_ns, 10 * ws.kill_ms))
+            kill_man(CONSUMERS + driver_draw() % PRODUCERS);
+        if (driver_is_due(&stop_ns,
+                          ct->ttl_ms / 2 + (int64_t)(driver_draw() % 1000))) {
             bool rests = stopped < MEN;
 
             wake_man();
             if (!rests)
-                stop_man(draw() % CONSUMERS);
+                stop_man(driver_draw() % CONSUMERS);
         }
-        if (!is_embedded() && is_due(&cut_ns, 50 + (int64_t)(draw() % 1000)))
+        if (!driver_is_embedded() &&
+            driver_is_due(&cut_ns, 50 + (int64_t)(driver_draw() % 1000)))
             cut();
-        if (is_due(&store_ns, ws.store_ms))
+        if (driver_is_due(&store_ns, ws.store_ms))
             ok = kill_store();
     }
     if (!ok)
@@ -364,15 +303,15 @@ static int run_all(void)
 {
     left all[QUEUES] = {{0}};
     witness *wn = witness_open(ws.folder);
-    bool ok = wn && begin_store() && make_queues();
+    bool ok =
+        wn && driver_begin(ws.folder, "queue.db", ct->url) && make_queues();
 
     if (ok) {
         start_men();
         ok = disturb();
         ok = drain(all) && ok;
     }
-    if (!is_embedded())
-        gr->end();
+    driver_end();
     for (int i = 0; ok && i < QUEUES; i++)
         witness_end(wn, i, &all[i], faults);
     witness_close(wn);
@@ -416,22 +355,13 @@ static const struct option options[] = {
     {0},
 };
 
-static bool set_ground(const char *word)
-{
-    for (place = places; place->name; place++)
-        if (strcmp(place->name, word) == 0)
-            break;
-    gr = ground_find(word);
-    return place->name && gr;
-}
-
 static bool set_option(int option, const char *word)
 {
     uint64_t number = word ? strtoull(word, NULL, 10) : 0;
 
     switch (option) {
     case ON:
-        return set_ground(word);
+        return driver_choose(places, word);
     case STEPS:
         ws.steps = true;
         return true;
@@ -488,9 +418,9 @@ int main(int argc, char **argv)
         return 2;
     }
     ws.folder = argv[optind];
-    printf("queues on %s, seed %llu\n", gr->name,
+    printf("queues on %s, seed %llu\n", driver_ground->name,
            (unsigned long long)ws.random);
-    ws.random = ws.random * 0x9e3779b97f4a7c15 | 1;
+    driver_seed(ws.random);
     ct = map_file(ws.folder, CONTROL, sizeof(*ct));
     ct->items = ws.items ? ws.items : UINT64_MAX;
     ct->ttl_ms = pace_ms(TTL_MS);
