@@ -195,10 +195,10 @@ static void bash_operands(dibsx_buf *out)
         }
         if (verb->tail)
             dibsx_buf_printf(out,
-                             "    '%s':1) COMPREPLY=($(compgen -c -- \"$cur\"))"
-                             " ;;\n    '%s':*) compopt -o default "
+                             "    '%s':%d) COMPREPLY=($(compgen -c -- "
+                             "\"$cur\")) ;;\n    '%s':*) compopt -o default "
                              "2>/dev/null ;;\n",
-                             verb->name, verb->name);
+                             verb->name, dibs__verb_names(verb), verb->name);
     }
     dibsx_buf_puts(out, "    esac\n}\n\n");
 }
@@ -239,8 +239,8 @@ static void bash_walk(dibsx_buf *out)
                              dibs__verbs[i]->name);
         else if (dibs__verbs[i]->tail)
             dibsx_buf_printf(
-                out, "            '%s') ((++operands > 1)) && break ;;\n",
-                dibs__verbs[i]->name);
+                out, "            '%s') ((++operands > %d)) && break ;;\n",
+                dibs__verbs[i]->name, dibs__verb_names(dibs__verbs[i]));
     }
     dibsx_buf_puts(
         out,
@@ -361,6 +361,8 @@ static const char *zsh_operand(const dibs__verb *verb)
     case DIBS__FILES:
         return "'*:file:_files'";
     case DIBS__NOTHING:
+        if (verb->tail)
+            return "'1:run:' '2:bookmark:' '*::command:_normal'";
         break;
     }
     return "";

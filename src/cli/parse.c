@@ -193,7 +193,7 @@ static dibs_status take_operand(parser *ps, char *word)
 
     if (needs_verb(ps))
         return take_verb(ps, word);
-    if (cmd->verb->tail && cmd->operand_count == 1)
+    if (cmd->verb->tail && cmd->operand_count == dibs__verb_names(cmd->verb))
         ps->options_over = true;
     cmd->operands[cmd->operand_count++] = word;
     return DIBS_OK;
@@ -204,11 +204,13 @@ static dibs_status take_operand(parser *ps, char *word)
 static bool name_missing(const parser *ps)
 {
     const dibs__command *cmd = ps->cmd;
+    int missing = dibs__verb_names(cmd->verb) - cmd->operand_count;
 
-    return cmd->verb->tail && cmd->operand_count == 0 &&
+    return cmd->verb->tail && missing > 0 &&
            !(dibs__option_find(cmd->verb->name, "command", 7) &&
              dibs__opt_given(cmd, "command")) &&
-           (ps->at + 1 >= ps->argc || strcmp(ps->argv[ps->at + 1], "--") != 0);
+           (ps->at + missing >= ps->argc ||
+            strcmp(ps->argv[ps->at + missing], "--") != 0);
 }
 
 /* Takes the "--" that ends the options. */
@@ -219,8 +221,9 @@ static dibs_status end_options(parser *ps)
     if (name_missing(ps))
         return dibsx_fail(ps->err, DIBS_INVALID,
                           "%s: the name is missing before --; write: dibs %s "
-                          "NAME -- COMMAND",
-                          verb_name(ps), verb_name(ps));
+                          "%s -- COMMAND",
+                          verb_name(ps), verb_name(ps),
+                          ps->cmd->verb->names > 1 ? "RUN BOOKMARK" : "NAME");
     ps->options_over = true;
     return DIBS_OK;
 }
@@ -229,7 +232,8 @@ static dibs_status take_word(parser *ps)
 {
     char *word = ps->argv[ps->at++];
     bool command_next =
-        !needs_verb(ps) && ps->cmd->verb->tail && ps->cmd->operand_count == 1;
+        !needs_verb(ps) && ps->cmd->verb->tail &&
+        ps->cmd->operand_count == dibs__verb_names(ps->cmd->verb);
 
     if (strcmp(word, "--") == 0 && (!ps->options_over || command_next))
         return end_options(ps);

@@ -267,10 +267,11 @@ static int run_elect(const dibs__command *cmd)
 
 static const dibs__option options[] = {
     {DIBS__ROW_SPAN("stop", 0, DIBS__DAYS(1)), .initial = "5s",
-     .verbs = "elect,join,queue run",
-     .help = "The time that the command has to end in after TERM, before it is "
-             "killed; a quarter of the lease at most when the lead or the item "
-             "is lost."},
+     .verbs = "elect,join,queue run,job resume",
+     .help =
+         "The time that the command has to end in after TERM, before it is "
+         "killed; a quarter of the lease at most when the lead, the item or "
+         "the lock is lost."},
     {DIBS__ROW_TEXT("member", "NAME"), .otherwise = "host:pid",
      .verbs = "elect,join",
      .help = "The name that others see in place of host:pid."},

@@ -1,4 +1,4 @@
-/* verb_job_runs.c - job start, cancel, rerun and resume: changes of runs in a store. */
+/* verb_job_runs.c - job start, cancel and rerun: changes of runs in a store. */
 /* SPDX-License-Identifier: MIT */
 #include "base/clock.h"
 #include "base/fail.h"
@@ -9,7 +9,6 @@
 #include "jobs/params.h"
 
 #include <stdio.h>
-#include <string.h>
 
 enum { LOST_CODE = 122, TIMEOUT_CODE = 124, CANCELLED_CODE = 125 };
 
@@ -209,32 +208,6 @@ static int cancel_runs(const dibs__command *cmd)
     return first;
 }
 
-/* ---- resume */
-
-static int resume_run(const dibs__command *cmd)
-{
-    const char *data = dibs__opt_text(cmd, "data");
-    dibs__open_board ob;
-    dibs_error err = {0};
-    dibs__resumption a = {.bookmark = dibs__operands(cmd)[1],
-                          .who = ob.who,
-                          .data = data,
-                          .len = data ? strlen(data) : 0};
-    int code = 0;
-
-    if (a.len > DIBS__RUN_RESULT_MAX) {
-        dibs__cli_say("the data has more than %d bytes; pass on where it is",
-                      DIBS__RUN_RESULT_MAX);
-        return DIBS__EXIT_USAGE;
-    }
-    code = dibs__board_open(cmd, &ob);
-    if (!code && dibs__board_resume(&ob.board, dibs__operands(cmd)[0], &a,
-                                    &err) != DIBS_OK)
-        code = dibs__cli_fail(cmd, &err);
-    dibs__board_close(&ob);
-    return code;
-}
-
 static const dibs__option options[] = {
     {DIBS__ROW_TEXT("param", "NAME=VALUE"), .letter = 'p', .many = true,
      .verbs = "job start", .help = "A param of the run. Repeat it for more."},
@@ -260,8 +233,6 @@ static const dibs__option options[] = {
      .otherwise = "all steps run again",
      .help = "Run this step and those below it again; the others keep their "
              "results."},
-    {DIBS__ROW_TEXT("data", "TEXT"), .verbs = "job resume", .otherwise = "none",
-     .help = "The result of the step, for those that need it: up to 4 KiB."},
 };
 
 const dibs__option_rows dibs__options_job_runs =
@@ -338,21 +309,4 @@ const dibs__verb dibs__verb_job_cancel = {
     .min_operands = 1,
     .max_operands = -1,
     .run = cancel_runs,
-};
-
-const dibs__verb dibs__verb_job_resume = {
-    .name = "job resume",
-    .operands = "RUN BOOKMARK",
-    .summary = "resume a run that waits at a bookmark",
-    .about = "One of several callers resumes the run, under the lock "
-             "workflow:RUN:bookmark:BOOKMARK. A caller that finds the lock "
-             "held exits with 75: the resume is already in progress.\n",
-    .examples = "  dibs job resume order.7f3a9c2e41d0 approval --data "
-                "'{\"ok\":true}'\n",
-    .exits = "1 there is no such run or bookmark, or it was resumed before\n"
-             "75 the resume is already in progress, or the run has not come "
-             "to the bookmark\n",
-    .min_operands = 2,
-    .max_operands = 2,
-    .run = resume_run,
 };

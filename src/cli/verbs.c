@@ -167,6 +167,7 @@ const size_t dibs__verb_count = sizeof(dibs__verbs) / sizeof(dibs__verbs[0]);
     X(job_load)                                                                \
     X(job_look)                                                                \
     X(job_runs)                                                                \
+    X(job_resume)                                                              \
     X(job_logs)                                                                \
     X(job_pause)                                                               \
     X(work)                                                                    \
@@ -191,6 +192,11 @@ const size_t dibs__option_group_count =
 const char *dibs__verb_heading(size_t i)
 {
     return headings[i];
+}
+
+int dibs__verb_names(const dibs__verb *verb)
+{
+    return verb->names > 0 ? verb->names : 1;
 }
 
 const char *dibs__verb_word(const dibs__verb *verb)

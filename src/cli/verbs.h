@@ -35,6 +35,7 @@ typedef struct dibs__verb {
     int max_operands; /* -1: without limit */
     dibs__operand_kind kind;
     bool tail;          /* a command follows, whose options are not ours */
+    int names;          /* of a tail: operands before it; 0: one */
     bool plain;         /* needs no configuration: works when that is broken */
     dibs__verb_fn *run; /* NULL for a group */
 } dibs__verb;
@@ -68,6 +69,9 @@ const dibs__verb *dibs__verb_in(const char *group, const char *word);
 
 /* The last word of the name: "get" for "state get". */
 const char *dibs__verb_word(const dibs__verb *verb);
+
+/* The operands before the command of a tail. */
+int dibs__verb_names(const dibs__verb *verb);
 
 /* True when `verb` is directly in `group` ("" for the top). */
 bool dibs__verb_is_in(const dibs__verb *verb, const char *group);

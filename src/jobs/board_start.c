@@ -137,9 +137,8 @@ static dibs_status check_bookmark(const dibs__board *board, const char *run,
     return rc;
 }
 
-/* Locks: that of the bookmark. */
-static dibs_status resume_held(const dibs__board *board, const char *run,
-                               const dibs__resumption *a, dibs_error *err)
+dibs_status dibs__board_resume_held(const dibs__board *board, const char *run,
+                                    const dibs__resumption *a, dibs_error *err)
 {
     char made[DIBS__RUN_RESULT_MAX];
     const void *data = a->data;
@@ -160,6 +159,26 @@ static dibs_status resume_held(const dibs__board *board, const char *run,
                          : rc;
 }
 
+dibs_status dibs__bookmark_lock(const char *run, const char *bookmark,
+                                char out[DIBS_NAME_MAX + 1], dibs_error *err)
+{
+    int size = snprintf(out, DIBS_NAME_MAX + 1, "workflow:%s:bookmark:%s", run,
+                        bookmark);
+
+    return size >= 0 && size <= DIBS_NAME_MAX
+               ? DIBS_OK
+               : dibsx_fail(err, DIBS_INVALID, "'%.60s' is no bookmark",
+                            bookmark);
+}
+
+dibs_status
+dibs__bookmark_busy(const char *run, const char *bookmark, dibs_error *err)
+{
+    return dibsx_fail(err, DIBS_BUSY,
+                      "the bookmark %s of the run %s is already in progress",
+                      bookmark, run);
+}
+
 /* The lock tells a second caller that the first is at work; the version of the record
  * makes it happen once. */
 dibs_status dibs__board_resume(const dibs__board *board, const char *run,
@@ -167,24 +186,19 @@ dibs_status dibs__board_resume(const dibs__board *board, const char *run,
 {
     char name[DIBS_NAME_MAX + 1];
     dibs_lock *lock = NULL;
-    int size = snprintf(name, sizeof(name), "workflow:%s:bookmark:%s", run,
-                        a->bookmark);
     dibs_status rc = check_size(a->len, err);
 
-    if (rc == DIBS_OK && (size < 0 || (size_t)size >= sizeof(name)))
-        rc = dibsx_fail(err, DIBS_INVALID, "'%.60s' is no bookmark",
-                        a->bookmark);
+    if (rc == DIBS_OK)
+        rc = dibs__bookmark_lock(run, a->bookmark, name, err);
     if (rc == DIBS_OK)
         rc = dibs_lock_new(board->cl, name,
                            DIBS_LOCK_OPTS(.ttl_ms = LOCK_TTL_MS), &lock, err);
     if (rc == DIBS_OK)
         rc = dibs_lock_try(lock, err);
     if (rc == DIBS_BUSY)
-        rc = dibsx_fail(err, DIBS_BUSY,
-                        "the bookmark %s of the run %s is already in progress",
-                        a->bookmark, run);
+        rc = dibs__bookmark_busy(run, a->bookmark, err);
     if (rc == DIBS_OK) {
-        rc = resume_held(board, run, a, err);
+        rc = dibs__board_resume_held(board, run, a, err);
         (void)!dibs_lock_release(lock, NULL);
     }
     dibs_lock_free(lock);

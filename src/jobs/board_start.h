@@ -40,12 +40,27 @@ typedef struct dibs__resumption {
     void *arg;
 } dibs__resumption;
 
-/* Resumes a run at a bookmark, under the lock workflow:RUN:bookmark:BOOKMARK. BUSY:
- * another caller is at it, or the run has not come to it; STALE: it was resumed
- * before. */
+/* "workflow:RUN:bookmark:BOOKMARK". INVALID: these are no names. */
+DIBS_MUST_CHECK dibs_status dibs__bookmark_lock(const char *run,
+                                                const char *bookmark,
+                                                char out[DIBS_NAME_MAX + 1],
+                                                dibs_error *err);
+
+/* BUSY, and says that another caller has that lock. */
+dibs_status
+dibs__bookmark_busy(const char *run, const char *bookmark, dibs_error *err);
+
+/* Resumes a run at a bookmark, under that lock. BUSY: another caller is at it, or the run
+ * has not come to it; STALE: it was resumed before. */
 DIBS_MUST_CHECK dibs_status dibs__board_resume(const dibs__board *board,
                                                const char *run,
                                                const dibs__resumption *answer,
                                                dibs_error *err);
+
+/* The same for a caller that has the lock itself. Locks: that of the bookmark. */
+DIBS_MUST_CHECK dibs_status dibs__board_resume_held(const dibs__board *board,
+                                                    const char *run,
+                                                    const dibs__resumption *a,
+                                                    dibs_error *err);
 
 #endif

@@ -4,7 +4,7 @@ import concurrent.futures
 import os
 import subprocess
 
-from support import DIBS, PATIENCE, ROOT, Case, main
+from support import DIBS, PATIENCE, ROOT, Case, main, wait_until
 
 FILE = """
 version: 1
@@ -176,6 +176,49 @@ class Runs(Jobs):
         run = self.start("order")
         self.acquire(f"workflow:{run}:bookmark:approval", "-n")
         self.assertIn("already in progress", self.fails(75, "job", "resume", run, "approval"))
+
+    def test_work_before_a_run_goes_on_is_done_once(self):
+        run = self.start("order")
+        work = "echo $DIBS_RUN/$DIBS_BOOKMARK >>begun; until test -e go; do sleep 0.02; done; printf yes"
+        with subprocess.Popen([DIBS, "job", "resume", run, "approval", "--", "sh", "-c", work], env=self.env,
+                              cwd=self.folder) as first:
+            self.addCleanup(self.finish, first)
+            wait_until(lambda: self.text("begun"), "the work to begin")
+            for words in ([], ["--", "sh", "-c", "echo second >>begun"]):
+                self.assertIn("already in progress", self.fails(75, "job", "resume", run, "approval", *words))
+            self.assertEqual({step["name"]: step["state"] for step in self.run_of(run)["steps"]}["approve"], "WAITING")
+            self.write("go", "")
+            self.assertEqual(first.wait(PATIENCE), 0)
+        self.assertEqual(self.text("begun"), f"{run}/approval\n")
+        step = {step["name"]: step for step in self.run_of(run)["steps"]}["approve"]
+        self.assertEqual((step["state"], step["result"]), ("OK", "yes"))
+        # Nothing is left to do, so that no command is started.
+        self.assertIn("resumed by", self.fails(1, "job", "resume", run, "approval", "echo", "never"))
+
+    def test_work_that_fails_leaves_the_bookmark(self):
+        run = self.start("order")
+        self.assertIn("has exited with 3", self.fails(3, "job", "resume", run, "approval", "--", "sh", "-c", "exit 3"))
+        self.fails(127, "job", "resume", run, "approval", "./none")
+        much = ["head", "-c", "5000", "/dev/zero"]
+        self.assertIn("4096 bytes", self.fails(125, "job", "resume", run, "approval", *much))
+        self.assertIn("--data", self.fails(64, "job", "resume", run, "approval", "--data", "x", "--", "true"))
+        self.assertIn("name is missing", self.fails(64, "job", "resume", run, "--", "true", "x"))
+        self.fails(1, "job", "resume", run, "none", "--", "true")
+        self.assertEqual({step["name"]: step["state"] for step in self.run_of(run)["steps"]}["approve"], "WAITING")
+        # Options before the command are ours, those behind its first word are its own.
+        self.ok("job", "resume", run, "approval", "--ttl", "10s", "echo", "--data")
+        self.assertEqual({step["name"]: step for step in self.run_of(run)["steps"]}["approve"]["result"], "--data\n")
+
+    def test_work_ends_with_its_lock(self):
+        run = self.start("order")
+        lock = f"workflow:{run}:bookmark:approval"
+        with subprocess.Popen([DIBS, "job", "resume", run, "approval", "--", "sh", "-c", "echo x >begun; sleep 1000"],
+                              env=self.env, cwd=self.folder, stderr=subprocess.PIPE) as first:
+            self.addCleanup(self.finish, first)
+            wait_until(lambda: self.text("begun"), "the work to begin")
+            self.ok("break", lock, "--force", "--yes")
+            self.assertEqual(first.wait(PATIENCE), 122)
+        self.ok("job", "resume", run, "approval")
 
     def test_a_rerun_keeps_results(self):
         run = self.start("order")

@@ -21,6 +21,7 @@ void dibs__guarded_init(dibs__guarded *g, const dibs__command *cmd)
                                   .on_yield = DIBS__YIELD_IGNORE,
                                   .lost_code = DIBS__EXIT_LOST,
                                   .status_fd = -1,
+                                  .output_fd = -1,
                                   .quiet = dibs__opt_flag(cmd, "quiet"),
                                   .verbose = dibs__opt_flag(cmd, "verbose")}};
     dibs__signals_block(&g->signals);

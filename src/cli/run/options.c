@@ -156,7 +156,7 @@ static int read_on_yield(const dibs__command *cmd, dibs__run_opts *opts)
 
 static int read_status_fd(const dibs__command *cmd, dibs__run_opts *opts)
 {
-    opts->status_fd = -1;
+    opts->status_fd = opts->output_fd = -1;
     if (!dibs__opt_given(cmd, "status-fd"))
         return 0;
     int fd = (int)dibs__opt_int(cmd, "status-fd");

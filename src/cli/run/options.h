@@ -37,7 +37,8 @@ typedef struct dibs__run_opts {
     int yield_signal;      /* for DIBS__YIELD_SIGNAL */
     const char *yield_why; /* for DIBS__YIELD_EXIT: the reason that is said */
     int lost_code;
-    int status_fd;           /* -1: none */
+    int status_fd; /* -1: none */
+    int output_fd; /* the command's standard output; -1: this process' own */
     bool once_after_success; /* else the start uses the slot up */
     bool null_stdin;
     bool foreground;

@@ -624,7 +624,7 @@ static dibs_status start_command(run *r, char *const *envp,
                      .signals = watched->signals,
                      .means = watched->means,
                      .tty = -1,
-                     .stdio = {-1, -1, -1},
+                     .stdio = {-1, r->opts->output_fd, -1},
                      .probe_ms =
                          (int)larger(10, smaller(r->opts->ttl_ms / 20, 1000)),
                      .own_group = !r->opts->foreground};
