@@ -40,25 +40,6 @@ static int choose_board(const dibs__command *cmd, const dibs__read_jobs *files,
     return 0;
 }
 
-/* No verb makes members of a batch, so a wait for one would not end. */
-static int check_steps(const dibs__read_jobs *read)
-{
-    for (size_t i = 0; i < read->file.count; i++) {
-        const dibs__job *job = read->file.entries[i].job;
-
-        for (size_t k = 0; k < job->step_count; k++)
-            if (job->steps[k].kind == DIBS__STEP_WAIT &&
-                job->steps[k].wait.batch) {
-                dibs__cli_say("%s: the step %s of %s waits for a batch, which "
-                              "this version does not execute; wait for a "
-                              "bookmark, or use job steps",
-                              read->path, job->steps[k].name, job->name);
-                return DIBS__EXIT_CONFIG;
-            }
-    }
-    return 0;
-}
-
 /* The same rule as job load; with an older file the node serves what the store has of
  * it. */
 static int load_file(const dibs__command *cmd, const dibs__board *board,
@@ -70,10 +51,8 @@ static int load_file(const dibs__command *cmd, const dibs__board *board,
     dibs_error err = {0};
     dibsx_buf why;
     dibs_status rc = DIBS_OK;
-    int code = check_steps(read);
+    int code = 0;
 
-    if (code)
-        return code;
     dibs__jobs_origin(read->path, origin, sizeof(origin));
     dibs__board_user(who, sizeof(who));
     dibsx_buf_init(&why, 4096);
@@ -268,8 +247,7 @@ const dibs__verb dibs__verb_work = {
                 "  dibs work -j 8 --label eu jobs/*.yaml\n",
     .exits = "0 stopped by a signal, or by --once\n"
              "1 there is no such file\n"
-             "78 a file has mistakes, its version does not win, or it needs "
-             "what this version does not execute\n",
+             "78 a file has mistakes, or its version does not win\n",
     .options = "ttl",
     .max_operands = -1,
     .kind = DIBS__FILES,

@@ -2,9 +2,8 @@
  *
  * The record says how many members there are to be, how many were started, and which runs
  * wait. The members that have ended are those of the index "batch/ID", each once however
- * often its end is written; the answer to a commit has their number. The member that ends
- * also enters the batch into "resume", so that a node looks at it later if the one that
- * saw the last end has died.
+ * often its end is written. The end of a member also enters the batch into "resume", so
+ * that a node looks whether it is complete.
  *
  * Invariant I13: a batch completes once, after all of its members have ended. The version
  * of the record makes it once. */

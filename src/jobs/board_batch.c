@@ -6,6 +6,8 @@
 
 #include <stdio.h>
 
+enum { ROUNDS_MAX = 32 };
+
 static dibs_status batch_key(const dibs__board *board, const char *id,
                              char out[DIBS_NAME_MAX + 1], dibs_error *err)
 {
@@ -38,6 +40,81 @@ dibs_status dibs__board_batch(const dibs__board *board, const char *id,
                               err);
     dibs_value_free(&value);
     return rc;
+}
+
+/* ---- completion */
+
+static bool note_any(const dibs_index_entry *entry, void *arg)
+{
+    (void)entry;
+    *(bool *)arg = true;
+    return false;
+}
+
+/* Whether so many members have ended: there is one at that place of the index. */
+static dibs_status
+is_full(const dibs__board *board, const char *id, uint64_t of, bool *full,
+        int64_t *now_us, dibs_error *err)
+{
+    char key[DIBS_NAME_MAX + 1];
+    dibs_index_look look = {.index = key,
+                            .up_to = DIBS_INDEX_AT_MAX,
+                            .skip = of > 0 ? (uint32_t)of - 1 : 0,
+                            .limit = 1};
+    bool any = false;
+    dibs_status rc = batch_key(board, id, key, err);
+
+    if (rc == DIBS_OK)
+        rc = dibs_index_first(board->cl, &look, 1, now_us, note_any, &any, err);
+    *full = any && of > 0;
+    return rc;
+}
+
+/* STALE: another client changed the batch meanwhile. */
+static dibs_status try_batch(const dibs__board *board, const char *id,
+                             dibs__batch_news *news, dibs_error *err)
+{
+    bool full = false, doubt = false;
+    dibs__batch batch;
+    dibs__intent in;
+    dibs_status rc = dibs__board_batch(board, id, &batch, err);
+
+    dibs__intent_init(&in);
+    if (rc == DIBS_OK)
+        rc = dibs__batch_expect(&batch, news->of, err);
+    if (rc == DIBS_OK)
+        rc = is_full(board, id, batch.of, &full, &news->now_us, err);
+    if (rc == DIBS_OK) {
+        if (news->waiter && !full)
+            dibs__batch_wait(&batch, news->waiter);
+        news->of = batch.of;
+        news->complete =
+            dibs__batch_look(&batch, full ? batch.of : 0, news->now_us, &in);
+        dibs__batch_commit(&batch, &in);
+        if (in.change_count > 0)
+            rc = dibs__board_commit(board, &in, &doubt, err);
+    }
+    dibs__intent_fini(&in);
+    return rc;
+}
+
+dibs_status dibs__board_batch_look(const dibs__board *board, const char *id,
+                                   dibs__batch_news *news, dibs_error *err)
+{
+    uint64_t of = news->of;
+
+    for (int i = 0; i < ROUNDS_MAX; i++) {
+        dibs_status rc;
+
+        news->of = of;
+        rc = try_batch(board, id, news, err);
+        if (rc != DIBS_STALE)
+            return rc;
+    }
+    return dibsx_fail(err, DIBS_STALE,
+                      "the batch %s is changed by others all the time; try "
+                      "again",
+                      id);
 }
 
 typedef struct hearing {

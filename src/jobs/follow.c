@@ -66,6 +66,28 @@ static dibs_status expand_with(const dibs__pairs *with, const dibs__run *parent,
                             parent->id);
 }
 
+dibs_status
+dibs__wait_batch(const dibs__job *job, const dibs__run *run, size_t step,
+                 char out[DIBS__JOB_NAME_SIZE], dibs_error *err)
+{
+    dibs__pair one = {.value = job->steps[step].wait.batch};
+    const dibs__pairs with = {.at = &one, .count = 1};
+    dibsx_buf text;
+    dibs_status rc;
+
+    dibsx_buf_init(&text, DIBS__JOB_NAME_SIZE);
+    rc = expand_with(&with, run, &text, err);
+    if (rc == DIBS_OK)
+        (void)snprintf(out, DIBS__JOB_NAME_SIZE, "%s", dibsx_buf_text(&text));
+    else
+        rc = dibsx_fail(err, DIBS_INVALID,
+                        "the name of the batch for which %s of %s waits is "
+                        "too long",
+                        job->steps[step].name, run->id);
+    dibsx_buf_fini(&text);
+    return rc;
+}
+
 static dibs_status
 give_with(const dibs__pairs *with, const dibs__run *parent,
           const dibs__job *job, dibs__run *out, dibs_error *err)

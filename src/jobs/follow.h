@@ -1,5 +1,5 @@
-/* follow.h - runs that other runs cause: children, and those of `then`; and which node
- * goes first. Pure.
+/* follow.h - runs that other runs cause: children, and those of `then`; batches that runs
+ * wait for; and which node goes first. Pure.
  *
  * The id of such a run follows from the ids of both, so that any number of nodes may make
  * it, and one does. A parent's child is made by a node that finds the step WAITING, or by the
@@ -30,6 +30,13 @@ DIBS_MUST_CHECK dibs_status dibs__then_make(const dibs__run *ended,
                                             const dibs__job *job,
                                             const char *hash, dibs__run *out,
                                             dibs_error *err);
+
+/* The batch for which a step of a run waits, with values in place. INVALID: it is too
+ * long. */
+DIBS_MUST_CHECK dibs_status dibs__wait_batch(const dibs__job *job,
+                                             const dibs__run *run, size_t step,
+                                             char out[DIBS__JOB_NAME_SIZE],
+                                             dibs_error *err);
 
 /* The jobs that follow a run, by how it ended; empty while it lives. */
 const dibs__texts *dibs__then_jobs(const dibs__job *job, const dibs__run *run);

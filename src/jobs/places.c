@@ -175,8 +175,8 @@ static void enter_end(const dibs__run *run, dibs__intent *in)
     if (run->batch[0]) {
         (void)snprintf(name, sizeof(name), "batch/%s", run->batch);
         dibs__intent_enter(in, name, run->id, run->ended_us);
-        dibs__intent_enter(in, "resume", name,
-                           run->ended_us + (int64_t)DIBS__LOOK_AGAIN_MS * 1000);
+        dibs__intent_enter(in, "resume", name, run->ended_us);
+        dibs__intent_tell(in, "resume");
     }
     if (run->cause == DIBS__CAUSE_CHILD) {
         dibs__intent_enter(in, "resume", run->origin, run->ended_us);

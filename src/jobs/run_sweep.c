@@ -198,7 +198,8 @@ dibs_status dibs__run_unmade(dibs__scene *sc, size_t i, dibs_error *err)
 {
     dibs__run_step *step = &sc->run->steps[i];
 
-    if (step->state != DIBS__STATE_WAITING || step->waits != DIBS__WAIT_CHILD)
+    if (step->state != DIBS__STATE_WAITING ||
+        (step->waits != DIBS__WAIT_CHILD && step->waits != DIBS__WAIT_BATCH))
         return fail_early(sc, err);
     dibs__graph_end_step(step, DIBS__STATE_FAILED, DIBS__REASON_UNSTARTED,
                          sc->now_us);

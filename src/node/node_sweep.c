@@ -3,6 +3,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "jobs/board_batch.h"
 #include "jobs/board_change.h"
 #include "jobs/follow.h"
 #include "jobs/history.h"
@@ -17,7 +18,9 @@ enum { GONE_LATER_MS = 50 };
 
 enum { OLD_MAX = 64 };
 
-#define TRIM_AGAIN_US (INT64_C(3600) * 1000000)
+#define TRIM_AGAIN_US  (INT64_C(3600) * 1000000)
+#define BATCH_AGAIN_US (INT64_C(60) * 1000000)
+#define BATCH          "batch/" /* begins the entry of a batch in "resume" */
 
 /* The run of an entry is gone, with its history: so goes the entry. */
 static dibs_status
@@ -320,9 +323,10 @@ make_followers(dibs__node *node, const dibs__stage *st, dibs_error *err)
 
 typedef struct wait_look {
     size_t step;
-    const dibs__run *child; /* NULL: it cannot be made */
-    bool is_child;
-    bool over; /* out: the step does not wait any more */
+    const dibs__run *child; /* NULL: it is a batch */
+    bool complete;          /* the batch */
+    bool unmade;            /* there is no such job, or no such batch */
+    bool over;              /* out: the step does not wait any more */
 } wait_look;
 
 static dibs_status
@@ -332,12 +336,12 @@ wait_scene(dibs__scene *sc, bool doubt, void *arg, dibs_error *err)
     dibs_status rc;
 
     (void)doubt;
-    if (!look->is_child)
-        rc = dibs__run_batch(sc, look->step, false, err);
+    if (look->unmade)
+        rc = dibs__run_unmade(sc, look->step, err);
     else if (look->child)
         rc = dibs__run_child(sc, look->step, look->child, err);
     else
-        rc = dibs__run_unmade(sc, look->step, err);
+        rc = dibs__run_batch(sc, look->step, look->complete, err);
     look->over = rc == DIBS_STALE;
     return rc;
 }
@@ -347,7 +351,7 @@ static dibs_status look_at_child(dibs__node *node, const dibs__stage *st,
                                  size_t i, dibs_error *err)
 {
     cause c = {.st = st, .step = i};
-    wait_look look = {.step = i, .is_child = true};
+    wait_look look = {.step = i};
     char id[DIBS__RUN_ID_SIZE];
     dibs__run child;
     dibs_status rc = dibs__board_start_run(node->board, st->job->steps[i].job,
@@ -361,6 +365,7 @@ static dibs_status look_at_child(dibs__node *node, const dibs__stage *st,
         look.child = &child;
     } else if (rc == DIBS_NOTFOUND || rc == DIBS_INVALID) {
         dibs__node_complain(node, st->run.id, err);
+        look.unmade = true;
         rc = DIBS_OK;
     }
     if (rc == DIBS_OK)
@@ -371,6 +376,30 @@ static dibs_status look_at_child(dibs__node *node, const dibs__stage *st,
         (void)!dibs__board_cancel(node->board, id, NULL);
     dibs__run_fini(&child);
     return rc;
+}
+
+/* The batch learns of the run that waits, so that its last member wakes it. */
+static dibs_status look_at_batch(dibs__node *node, const dibs__stage *st,
+                                 size_t i, dibs_error *err)
+{
+    const dibs__step_wait *wait = &st->job->steps[i].wait;
+    dibs__batch_news news = {.of = wait->of > 0 ? (uint64_t)wait->of : 0,
+                             .waiter = st->run.id};
+    wait_look look = {.step = i};
+    char id[DIBS__JOB_NAME_SIZE];
+    dibs_status rc = dibs__wait_batch(st->job, &st->run, i, id, err);
+
+    if (rc == DIBS_OK)
+        rc = dibs__board_batch_look(node->board, id, &news, err);
+    if (rc == DIBS_INVALID) {
+        dibs__node_complain(node, st->run.id, err);
+        look.unmade = true;
+        rc = DIBS_OK;
+    }
+    look.complete = news.complete;
+    return rc == DIBS_OK ? dibs__board_change_run(node->board, st->run.id,
+                                                  wait_scene, &look, err)
+                         : rc;
 }
 
 static dibs_status
@@ -389,7 +418,6 @@ look_at_waits(dibs__node *node, const dibs__stage *st, dibs_error *err)
 
     for (size_t i = 0; i < st->run.step_count && rc == DIBS_OK; i++) {
         const dibs__run_step *step = &st->run.steps[i];
-        wait_look look = {.step = i};
 
         /* An end of what is waited for comes before the step's own time. */
         if (step->state != DIBS__STATE_WAITING)
@@ -397,13 +425,36 @@ look_at_waits(dibs__node *node, const dibs__stage *st, dibs_error *err)
         if (step->waits == DIBS__WAIT_CHILD)
             rc = look_at_child(node, st, i, err);
         else if (step->waits == DIBS__WAIT_BATCH)
-            rc = dibs__board_change_run(node->board, st->run.id, wait_scene,
-                                        &look, err);
+            rc = look_at_batch(node, st, i, err);
         rc = rc == DIBS_STALE ? DIBS_OK : rc;
     }
     if (rc == DIBS_OK)
         rc = dibs__board_change_run(node->board, st->run.id, resume_scene, NULL,
                                     err);
+    return rc;
+}
+
+/* A member of a batch has ended. The next end enters the batch again; should that be lost
+ * between this look and its answer, the later number finds it. */
+static dibs_status
+sweep_batch(dibs__node *node, const dibs__node_entry *entry, dibs_error *err)
+{
+    dibs__batch_news news = {.waiter = NULL};
+    bool doubt = false;
+    dibs__intent in;
+    dibs_status rc =
+        dibs__board_batch_look(node->board, entry->member + strlen(BATCH),
+                               &news, err);
+
+    if (rc != DIBS_OK || news.complete)
+        return rc;
+    if (news.of == 0)
+        return drop_entry(node, "resume", entry->member, NULL, err);
+    dibs__intent_init(&in);
+    dibs__intent_enter(&in, "resume", entry->member,
+                       news.now_us + BATCH_AGAIN_US);
+    rc = dibs__board_commit(node->board, &in, &doubt, err);
+    dibs__intent_fini(&in);
     return rc;
 }
 
@@ -413,8 +464,8 @@ dibs_status dibs__sweep_resume(dibs__node *node, const dibs__node_entry *entry,
     dibs__stage st;
     dibs_status rc;
 
-    if (strchr(entry->member, '/'))
-        return DIBS_OK; /* A batch, which no verb makes. */
+    if (strncmp(entry->member, BATCH, strlen(BATCH)) == 0)
+        return sweep_batch(node, entry, err);
     dibs__stage_init(&st);
     rc = dibs__stage_run(node->board, entry->member, &st, err);
     if (rc == DIBS_OK && st.run.owes)

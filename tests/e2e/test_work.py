@@ -306,6 +306,61 @@ jobs: {alone: {run: ['true'], lock: {key: mine, retries: 1, retry_delay: 400ms}}
         self.assertEqual([run["state"] for run in self.json("job", "runs", "calls", "--json")["runs"]], ["QUEUED"])
 
 
+class Batches(Work):
+    FILE = """
+defaults: {kill_after: 100ms}
+jobs:
+  part: {shell: 'until test -e $DIBS_PARAM_N; do sleep 0.02; done; exit $DIBS_PARAM_N', params: {n: {}}}
+  sum:
+    params: {batch: {default: b1}}
+    steps:
+      parts: {wait: {batch: '${param.batch}', of: 3}}
+      add: {shell: 'echo $DIBS_RUN >>added', needs: [parts]}
+  open: {steps: {parts: {wait: {batch: b1}}, add: {shell: 'echo open >>added', needs: [parts]}}}
+"""
+
+    def part(self, i, *args):
+        return self.begin("part", "-p", f"n={i}", "--batch", "b1", *args)
+
+    def test_runs_go_on_when_all_members_have_ended(self):
+        node = self.node("-j", "8", file=self.write("batch.yaml", self.FILE))
+        runs = [self.begin("sum"), self.begin("open")]
+        for run in runs:
+            self.waits(run, "parts")
+        parts = [self.part(i) for i in range(2)]
+        for i, part in enumerate(parts):
+            self.write(str(i), "")
+            self.fails(1, "job", "wait", part) if i else self.ok("job", "wait", part)
+        # Two of three have ended, one of them badly, and a node has looked since.
+        later = self.begin("sum", "-p", "batch=b2")
+        self.ok("job", "start", "part", "-p", "n=0", "--wait")
+        self.assertEqual([self.run_of(run)["state"] for run in runs], ["ACTIVE"] * 2)
+        self.assertEqual(self.text("added"), "")
+        self.part(2)
+        self.write("2", "")
+        for run in runs:
+            self.ok("job", "wait", run)
+        self.assertEqual(sorted(self.lines("added")), sorted(["open", runs[0]]))
+        # A run that comes later finds the batch complete.
+        self.ok("job", "start", "sum", "--wait")
+        self.assertEqual(self.run_of(later)["state"], "ACTIVE")
+        self.stop(node)
+
+    def test_a_batch_that_cannot_be(self):
+        node = self.node(file=self.write("batch.yaml", self.FILE))
+        self.begin("part", "-p", "n=9", "--batch", "b3", "--of", "2")
+        for name in ("a/b", "x" * 200, "b3"):
+            self.fails(1, "job", "start", "sum", "-p", f"batch={name}", "--wait")
+        self.assertIn("the batch b3 has 2 members, not 3", self.text("log"))
+        self.stop_now(node)
+
+    def stop_now(self, node):
+        for _ in range(2):
+            node.send_signal(signal.SIGTERM)
+            wait_until(lambda: "drains" in self.text("log"), "the drain")
+        self.assertEqual(node.wait(PATIENCE), 0, self.text("log"))
+
+
 class Stops(Work):
     def test_a_drain_lets_commands_end(self):
         node = self.node()
@@ -355,8 +410,6 @@ class Stops(Work):
         self.assertEqual(self.lines("after"), ["after"] * 2)
 
     def test_files_that_a_node_refuses(self):
-        batch = self.write("batch.yaml", "jobs: {x: {steps: {w: {wait: {batch: b, of: 2}}}}}\n")
-        self.assertIn("batch", self.fails(78, "work", batch, "--once"))
         other = self.write("other.yaml", "board: two\njobs: {x: {run: [x]}}\n")
         self.assertIn("board", self.fails(78, "work", self.file, other, "--once"))
         self.fails(78, "work", self.write("bad.yaml", "jobs: {x: {}}\n"), "--once")
