@@ -260,6 +260,13 @@ void dibs__graph_settle(const dibs__job *job, dibs__run *run, int64_t now_us)
         end_run(job, run, now_us);
 }
 
+void dibs__graph_end_again(const dibs__job *job, dibs__run *run, int64_t now_us)
+{
+    run->changed = true;
+    run->reason = DIBS__REASON_NONE;
+    end_run(job, run, now_us);
+}
+
 bool dibs__graph_may_retry(const dibs__job *job, const dibs__run *run,
                            size_t step)
 {

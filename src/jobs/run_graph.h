@@ -26,6 +26,10 @@ void dibs__graph_settle(const dibs__job *job, dibs__run *run, int64_t now_us);
 void dibs__graph_end_step(dibs__run_step *step, dibs__run_state state,
                           dibs__reason reason, int64_t now_us);
 
+/* A step of a run that has ended ended otherwise after all: so does the run. */
+void dibs__graph_end_again(const dibs__job *job, dibs__run *run,
+                           int64_t now_us);
+
 /* Whether a failed attempt of this step may be tried again in this run. */
 bool dibs__graph_may_retry(const dibs__job *job, const dibs__run *run,
                            size_t step);

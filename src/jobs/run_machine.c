@@ -276,6 +276,62 @@ static void end_attempt(dibs__scene *sc, size_t i, const dibs__outcome *outcome)
                              step->cancel ? why : outcome->reason, sc->now_us);
 }
 
+/* ---- the end of an attempt that was taken for lost (on_lost: finish) */
+
+static bool has_skipped(const dibs__run *run)
+{
+    for (size_t i = 0; i < run->step_count; i++)
+        if (run->steps[i].state == DIBS__STATE_SKIPPED)
+            return true;
+    return false;
+}
+
+/* The steps behind it were skipped with the loss, and nothing brings them back: the run
+ * stays as it is then. */
+static bool is_late(const dibs__scene *sc, const dibs__run_step *step,
+                    const char *nonce, const dibs__outcome *outcome)
+{
+    return sc->job->on_lost == DIBS__LOST_FINISH &&
+           step->state == DIBS__STATE_FAILED &&
+           step->reason == DIBS__REASON_LOST &&
+           strcmp(step->nonce, nonce) == 0 &&
+           outcome->reason != DIBS__REASON_LOST && !has_skipped(sc->run);
+}
+
+static void amend_attempt(dibs__scene *sc, size_t i, const dibs__outcome *o)
+{
+    for (size_t k = 0; k < sc->run->attempt_count; k++) {
+        dibs__run_attempt *at = &sc->run->attempts[k];
+
+        if (at->step != i || at->attempt != sc->run->steps[i].attempt)
+            continue;
+        at->reason = o->reason;
+        at->exit_code = o->exit_code;
+        at->ended_us = sc->now_us;
+    }
+}
+
+static dibs_status end_late(dibs__scene *sc, size_t i,
+                            const dibs__outcome *outcome, dibs_error *err)
+{
+    dibs__run_step *step = &sc->run->steps[i];
+    dibs_status rc =
+        dibs__step_result(step, outcome->result, outcome->result_len, err);
+
+    if (rc != DIBS_OK)
+        return rc;
+    amend_attempt(sc, i, outcome);
+    step->exit_code = outcome->exit_code;
+    dibs__graph_end_step(step,
+                         outcome->reason ? DIBS__STATE_FAILED : DIBS__STATE_OK,
+                         outcome->reason, sc->now_us);
+    if (dibs__state_final(sc->run->state))
+        dibs__graph_end_again(sc->job, sc->run, sc->now_us);
+    else
+        dibs__run_settle(sc, sc->run);
+    return DIBS_OK;
+}
+
 dibs_status dibs__run_end(dibs__scene *sc, size_t i, const char *nonce,
                           const dibs__outcome *outcome, dibs_error *err)
 {
@@ -283,6 +339,8 @@ dibs_status dibs__run_end(dibs__scene *sc, size_t i, const char *nonce,
     bool claimed = step->state == DIBS__STATE_CLAIMED;
     dibs_status rc;
 
+    if (is_late(sc, step, nonce, outcome))
+        return end_late(sc, i, outcome, err);
     if ((!claimed && step->state != DIBS__STATE_RUNNING) ||
         strcmp(step->nonce, nonce) != 0)
         return fail_nonce(sc, step, err);

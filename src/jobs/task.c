@@ -91,6 +91,12 @@ find_own(const dibs__task *task, const dibs__run *run)
     return &run->steps[i];
 }
 
+static bool is_lost(const dibs__run_step *own)
+{
+    return own && own->state == DIBS__STATE_FAILED &&
+           own->reason == DIBS__REASON_LOST;
+}
+
 dibs__task_todo dibs__task_read(dibs__task *task, const dibs__run *run,
                                 dibsx_nsec now, dibsx_nsec valid_until)
 {
@@ -108,7 +114,7 @@ dibs__task_todo dibs__task_read(dibs__task *task, const dibs__run *run,
         return claimed ? plan_task(task, DIBS__TASK_BEGINNING)
                        : drop_task(task);
     case DIBS__TASK_ENDING:
-        if (running || claimed)
+        if (running || claimed || (task->outlived && is_lost(own)))
             return plan_task(task, DIBS__TASK_ENDING);
         task->refused = !own;
         return drop_task(task);
@@ -140,11 +146,18 @@ void dibs__task_lose(dibs__task *task)
     task->state = DIBS__TASK_GONE;
 }
 
+void dibs__task_outlive(dibs__task *task)
+{
+    task->outlived = true;
+}
+
 bool dibs__task_must_end(const dibs__task *task, const dibs__run *run)
 {
     const dibs__run_step *own = find_own(task, run);
 
     if (task->state != DIBS__TASK_RUNNING && task->state != DIBS__TASK_HELD)
         return false;
+    if (task->outlived)
+        return own && own->cancel;
     return !own || own->cancel || own->state != DIBS__STATE_RUNNING;
 }

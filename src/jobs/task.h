@@ -52,9 +52,10 @@ typedef struct dibs__task {
     char run[DIBS__RUN_ID_SIZE];
     char step[DIBS__JOB_NAME_SIZE];
     char nonce[DIBS__NONCE_SIZE];
-    bool locks;   /* the job has a lock */
-    bool doubt;   /* a try of the intent had no answer */
-    bool refused; /* the end was dropped: another attempt is the current one */
+    bool locks;    /* the job has a lock */
+    bool doubt;    /* a try of the intent had no answer */
+    bool refused;  /* the end was dropped: another attempt is the current one */
+    bool outlived; /* its node lost the lease, and the tree goes on */
 } dibs__task;
 
 void dibs__task_init(dibs__task *task, const char *run, const char *step,
@@ -80,6 +81,10 @@ dibs__task_todo dibs__task_died(dibs__task *task);
 
 /* Belief in the lease is over. */
 void dibs__task_lose(dibs__task *task);
+
+/* ... and the tree goes on (on_lost: finish). Others take the attempt for lost meanwhile;
+ * its end is sent all the same. Only for one whose tree was started. */
+void dibs__task_outlive(dibs__task *task);
 
 /* The record says that this attempt, which runs, has to end. */
 bool dibs__task_must_end(const dibs__task *task, const dibs__run *run);

@@ -123,8 +123,11 @@ static void join_again(dibs__node *node)
 static void keep_lease(dibs__node *node)
 {
     if (node->lease && dibs_lock_check(node->lease) != DIBS_OK) {
-        dibs__node_say(node, "node %s has lost its lease; its commands end",
-                       node->id);
+        dibs__node_say(
+            node,
+            "node %s has lost its lease; its commands end, but for those "
+            "with on_lost: finish",
+            node->id);
         dibs__node_lose_all(node);
         dibs_lock_free(node->lease);
         node->lease = NULL;
@@ -236,9 +239,9 @@ static void take_turn(dibs__node *node)
     keep_lease(node);
     hear_stop(node);
     dibs__node_collect(node);
+    dibs__node_proceed(node);
     if (!node->lease)
         return;
-    dibs__node_proceed(node);
     hear_bell(node);
     listen_again(node);
     if (dibsx_now() >= node->wake.look_at)

@@ -143,6 +143,8 @@ static void plan_task(dibs__node *node, dibs__node_task *task)
     dibs__stage_fini(&st);
     if (rc == DIBS_OK)
         send_task(node, task);
+    else if (task->task.outlived) /* The run has no place for it any more. */
+        free_task(node, task);
     else
         read_task(node, task);
 }
@@ -393,8 +395,12 @@ void dibs__node_proceed(dibs__node *node)
         dibs__node_task *task = &node->tasks[i];
         dibsx_nsec now = dibsx_now();
 
-        if (!task->used)
+        if (!task->used || (!node->lease && !task->task.outlived))
             continue;
+        if (!node->lease && node->drained && !task->at) {
+            free_task(node, task); /* The store stayed away. */
+            continue;
+        }
         watch_lock(node, task);
         if (task->task.state == DIBS__TASK_HELD)
             do_todo(node, task,
@@ -470,6 +476,13 @@ dibsx_nsec dibs__node_next_at(const dibs__node *node)
     return at;
 }
 
+/* Its tree lives, or has ended, and the end is not in the store yet. */
+static bool has_begun(const dibs__node_task *task)
+{
+    return (task->at && task->task.state == DIBS__TASK_RUNNING) ||
+           task->task.state == DIBS__TASK_ENDING;
+}
+
 /* Belief in the lease is over: others may take over all that this node has. */
 void dibs__node_lose_all(dibs__node *node)
 {
@@ -478,8 +491,12 @@ void dibs__node_lose_all(dibs__node *node)
 
         if (!task->used)
             continue;
+        if (task->job->on_lost == DIBS__LOST_FINISH && has_begun(task)) {
+            dibs__task_outlive(&task->task);
+            continue;
+        }
         dibs__task_lose(&task->task);
-        if (task->at && task->job->on_lost == DIBS__LOST_KILL)
+        if (task->at)
             node->ops->stop(node, task, DIBS__REASON_LOST, true);
         free_task(node, task);
     }

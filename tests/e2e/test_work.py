@@ -235,6 +235,35 @@ jobs: {alone: {run: ['true'], lock: {key: mine, retries: 1, retry_delay: 400ms}}
         self.ok("job", "wait", run)
         self.stop(node)
 
+    def test_a_command_may_outlive_the_lease_of_its_node(self):
+        self.env["DIBS_URL"] = "sqlite:" + self.path("held.db")
+        work = "echo $$ >pid-$DIBS_JOB; until test -e go; do sleep 0.02; done; printf late >\"$DIBS_RESULT\""
+        file = self.write("lost.yaml", f"""
+defaults: {{kill_after: 100ms}}
+jobs:
+  kept: {{on_lost: finish, shell: '{work}'}}
+  killed: {{on_lost: kill, shell: '{work}'}}
+""")
+        node = self.node("--store-timeout", "200ms", file=file, ttl="2s")
+        runs = {job: self.begin(job) for job in ("kept", "killed")}
+        pids = {job: int(wait_until(lambda name=f"pid-{job}": self.text(name).endswith("\n") and self.text(name), job))
+                for job in runs}
+        known = self.joined()
+        store = sqlite3.connect(self.path("held.db"), isolation_level=None, timeout=PATIENCE)
+        self.addCleanup(store.close)
+        store.execute("BEGIN IMMEDIATE")
+        wait_until(lambda: "has lost its lease" in self.text("log"), "the loss")
+        store.execute("ROLLBACK")
+        wait_until(lambda: self.joined() > known, "the node to join again")
+        for run in runs.values():
+            self.fails(122, "job", "wait", run)
+        self.assertEqual([alive(pids[job]) for job in ("kept", "killed")], [True, False])
+        self.write("go", "")
+        run = wait_until(lambda: (one := self.run_of(runs["kept"]))["state"] == "OK" and one, "the late result")
+        self.assertEqual((run["steps"][0]["result"], run["steps"][0]["attempt"]), ("late", 1))
+        self.assertEqual(self.run_of(runs["killed"])["state"], "FAILED")
+        self.stop(node)
+
     def test_steps_and_their_results(self):
         node = self.node()
         run = self.begin("order")

@@ -231,6 +231,44 @@ static void test_retry_and_backoff(void **unused)
     done();
 }
 
+/* on_lost: finish: the end of an attempt counts, although its node was taken for gone. */
+static void test_late_results(void **unused)
+{
+    static const dibs__outcome lost = {.reason = DIBS__REASON_LOST};
+
+    (void)unused;
+    for (int finish = 0; finish < 2; finish++) {
+        make_job(1);
+        job.on_lost = finish ? DIBS__LOST_FINISH : DIBS__LOST_KILL;
+        begin_run("j.1");
+        claim(A);
+        CHECK(DIBS_OK, dibs__run_lost(&sc, A, 7, err));
+        expect_run(DIBS__STATE_FAILED);
+        CHECK(DIBS_STALE, dibs__run_end(&sc, A, who.nonce, &lost, err));
+        CHECK(DIBS_STALE, dibs__run_end(&sc, A, "x2", &well, err));
+        sc.now_us = 3000000;
+        CHECK(finish ? DIBS_OK : DIBS_STALE,
+              dibs__run_end(&sc, A, who.nonce, &well, err));
+        expect_run(finish ? DIBS__STATE_OK : DIBS__STATE_FAILED);
+        assert_int_equal(run.reason,
+                         finish ? DIBS__REASON_NONE : DIBS__REASON_LOST);
+        CHECK(DIBS_STALE, dibs__run_end(&sc, A, who.nonce, &badly, err));
+        assert_int_equal(run.attempt_count, 1);
+        assert_int_equal(run.attempts[0].reason, run.reason);
+        done();
+    }
+    /* What was skipped with the loss does not come back. */
+    make_job(2);
+    need(B, A);
+    job.on_lost = DIBS__LOST_FINISH;
+    begin_run("j.1");
+    claim(A);
+    CHECK(DIBS_OK, dibs__run_lost(&sc, A, 7, err));
+    CHECK(DIBS_STALE, dibs__run_end(&sc, A, who.nonce, &well, err));
+    expect_run(DIBS__STATE_FAILED);
+    done();
+}
+
 /* A result counts with its nonce alone, and once. */
 static void test_results_of_others(void **unused)
 {
@@ -795,6 +833,7 @@ int main(void)
         cmocka_unit_test(test_policies_of_failure),
         cmocka_unit_test(test_when_failed),
         cmocka_unit_test(test_retry_and_backoff),
+        cmocka_unit_test(test_late_results),
         cmocka_unit_test(test_results_of_others),
         cmocka_unit_test(test_lock_of_the_job),
         cmocka_unit_test(test_cancel),
