@@ -1,6 +1,7 @@
 /* verb_work.c - `dibs work [FILE...]`: a node that ticks, and executes jobs. */
 /* SPDX-License-Identifier: MIT */
 #include "base/alloc.h"
+#include "base/fail.h"
 #include "cli/job_board.h"
 #include "cli/job_files.h"
 #include "cli/print.h"
@@ -10,10 +11,14 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
+
+enum { AGAIN_MS = 1000 };
 
 static void say_line(void *arg, const char *line)
 {
@@ -40,11 +45,41 @@ static int choose_board(const dibs__command *cmd, const dibs__read_jobs *files,
     return 0;
 }
 
+/* ---- a store that is away */
+
+/* A node is a daemon: it waits for its store, and says so once for each cause. */
+typedef struct patience {
+    const dibs__command *cmd;
+    int stop_fd;
+    char said[256];
+    bool stopped; /* by a signal, while it waited */
+} patience;
+
+/* Whether to try again: not if the failure is final, nor with --once, nor after a
+ * signal. */
+static bool try_again(patience *pt, dibs_status rc, const dibs_error *err)
+{
+    struct pollfd stop = {.fd = pt->stop_fd, .events = POLLIN};
+
+    if ((!dibsx_is_away(rc) && rc != DIBS_STALE) ||
+        dibs__opt_flag(pt->cmd, "once"))
+        return false;
+    if (strcmp(pt->said, err->message) != 0 &&
+        !dibs__opt_flag(pt->cmd, "quiet"))
+        dibs__cli_say("cannot join the board yet: %s; this node tries again "
+                      "until a signal stops it",
+                      err->message);
+    (void)snprintf(pt->said, sizeof(pt->said), "%s", err->message);
+    pt->stopped = poll(&stop, 1, AGAIN_MS) > 0;
+    return !pt->stopped;
+}
+
 /* The same rule as job load; with an older file the node serves what the store has of
  * it. */
-static int load_file(const dibs__command *cmd, const dibs__board *board,
-                     const dibs__read_jobs *read)
+static int
+load_file(patience *pt, const dibs__board *board, const dibs__read_jobs *read)
 {
+    const dibs__command *cmd = pt->cmd;
     char origin[PATH_MAX + 80], who[DIBS__RUN_NOTE_SIZE];
     dibs__load_opts opts = {.origin = origin, .by = who};
     dibs__load_sum sum = {.verdict = DIBS__SET_SAME};
@@ -56,9 +91,12 @@ static int load_file(const dibs__command *cmd, const dibs__board *board,
     dibs__jobs_origin(read->path, origin, sizeof(origin));
     dibs__board_user(who, sizeof(who));
     dibsx_buf_init(&why, 4096);
-    rc = dibs__board_load(board, &read->file, &opts, NULL, NULL, &sum, &why,
-                          &err);
-    if (rc != DIBS_OK) {
+    do {
+        dibsx_buf_reset(&why);
+        rc = dibs__board_load(board, &read->file, &opts, NULL, NULL, &sum, &why,
+                              &err);
+    } while (rc != DIBS_OK && try_again(pt, rc, &err));
+    if (rc != DIBS_OK && !pt->stopped) {
         code = dibs__cli_fail(cmd, &err);
         if (rc == DIBS_INVALID)
             code = DIBS__EXIT_CONFIG;
@@ -104,9 +142,10 @@ static int check_labels(const char *const *labels)
     return 0;
 }
 
-static int run_node(const dibs__command *cmd, const dibs__board *board,
-                    const dibs__read_jobs *files, size_t count, int stop_fd)
+static int run_node(patience *pt, const dibs__board *board,
+                    const dibs__read_jobs *files, size_t count)
 {
+    const dibs__command *cmd = pt->cmd;
     const dibs__job_file **list = dibsx_zalloc_n(count + 1, sizeof(*list));
     dibs_error err = {0};
     dibs__node_opts opts = {
@@ -125,16 +164,20 @@ static int run_node(const dibs__command *cmd, const dibs__board *board,
                      [DIBS__SWEEP_CLEANUP] =
                          dibs__opt_ms(cmd, "cleanup-every")},
         .once = dibs__opt_flag(cmd, "once"),
-        .stop_fd = stop_fd,
+        .stop_fd = pt->stop_fd,
         .say = say_line,
         .arg = (void *)(size_t)cmd};
+    dibs_status rc = DIBS_OK;
     int code = 0;
 
     if (!list)
         return dibs__cli_nomem("the list of files");
     for (size_t i = 0; i < count; i++)
         list[i] = &files[i].file;
-    if (dibs__node_run(&opts, &err) != DIBS_OK)
+    do
+        rc = dibs__node_run(&opts, &err);
+    while (rc != DIBS_OK && try_again(pt, rc, &err));
+    if (rc != DIBS_OK && !pt->stopped)
         code = dibs__cli_fail(cmd, &err);
     dibsx_free(list);
     return code;
@@ -143,6 +186,7 @@ static int run_node(const dibs__command *cmd, const dibs__board *board,
 static int serve_files(const dibs__command *cmd, const dibs__read_jobs *files,
                        size_t count, int stop_fd)
 {
+    patience pt = {.cmd = cmd, .stop_fd = stop_fd};
     const char *name = NULL;
     dibs__board board;
     dibs_client *cl = NULL;
@@ -150,13 +194,14 @@ static int serve_files(const dibs__command *cmd, const dibs__read_jobs *files,
     int code = choose_board(cmd, files, count, &name);
 
     if (!code)
-        code = dibs__cli_open(cmd, &cl);
+        code = dibs__opt_flag(cmd, "once") ? dibs__cli_open(cmd, &cl)
+                                           : dibs__cli_open_lazy(cmd, &cl);
     if (!code && dibs__board_init(&board, cl, name, &err) != DIBS_OK)
         code = dibs__cli_fail(cmd, &err);
-    for (size_t i = 0; i < count && !code; i++)
-        code = load_file(cmd, &board, &files[i]);
-    if (!code)
-        code = run_node(cmd, &board, files, count, stop_fd);
+    for (size_t i = 0; i < count && !code && !pt.stopped; i++)
+        code = load_file(&pt, &board, &files[i]);
+    if (!code && !pt.stopped)
+        code = run_node(&pt, &board, files, count);
     dibs_close(cl);
     return code;
 }
@@ -234,6 +279,8 @@ const dibs__verb dibs__verb_work = {
         "node takes over: the run is lost, and is tried again if its retry.on "
         "has lost. If the store is away for longer, all process trees of the "
         "commands are dead before another node can take over.\n"
+        "If the store is away when the node starts, the node waits for it; "
+        "with --once it fails.\n"
         "TERM or INT drain the node: it takes nothing new, and stops when its "
         "commands have ended, or have been ended after --drain-within. A "
         "second signal kills them.\n"

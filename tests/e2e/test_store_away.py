@@ -5,7 +5,7 @@ import subprocess
 import unittest
 
 from runtools import free_base
-from support import Case, main, span, wait_until
+from support import PATIENCE, Case, main, span, wait_until
 
 AWAY = "dibs: away: waiting for the store: "
 BACK = r"\Adibs: back: the store is back after [0-9.]+(ms|s|m[0-9]+s)\n\Z"
@@ -41,6 +41,22 @@ class Away(Case):
         self.assertEqual(process.returncode, 0, told)
         self.assertEqual(out, output)
         self.assertRegex(told, BACK)
+
+    def test_a_node_waits_for_its_store(self):
+        file = self.write("jobs.yaml", "jobs: {one: {run: ['true']}}\n")
+        self.fails(69, "work", file, "--once")
+        for args in ([file], []):
+            stopped = self.start("work", *args)
+            wait_until(lambda process=stopped: "cannot join the board yet" in process.stderr.readline(), "the message")
+            stopped.terminate()
+            self.assertEqual(stopped.wait(PATIENCE), 0)
+        node = self.start("work", file)
+        wait_until(lambda: "cannot join the board yet" in node.stderr.readline(), "the message")
+        self.start_server()
+        wait_until(lambda: " joined " in node.stderr.readline(), "the node to join")
+        self.ok("job", "start", "one", "--wait")
+        node.terminate()
+        self.assertEqual(node.wait(PATIENCE), 0)
 
     def test_a_store_that_is_not_up_yet(self):
         run, _ = self.start_told("run", "-w", "10m", "k", "--", "echo", "done")
