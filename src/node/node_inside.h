@@ -61,6 +61,7 @@ struct dibs__node {
     dibs__node_alive alive[DIBS__NODE_ALIVE_MAX];
     size_t alive_count;
     dibs__node_known known[DIBS__NODE_KNOWN_MAX];
+    dibs__node_known left[DIBS__NODE_KNOWN_MAX]; /* jobs it cannot tick */
     char others[DIBS__NODE_OTHERS_MAX][DIBS__NODE_SIZE]; /* that tick */
     size_t other_count;
     bool agreed; /* a commit of a task was answered with yes */
@@ -106,11 +107,10 @@ void dibs__node_hurry(dibs__node *node, int64_t ms);
 /* Nothing new from now on; commands may go on for a while. */
 void dibs__node_drain(dibs__node *node, const char *why);
 
-/* The record of this node, for others to see: written again in time, and removed. */
+/* The record of this node, for others to see: written again in time, and removed; and
+ * one that its node does not write any more is struck off. */
 void dibs__node_write_record(dibs__node *node, int64_t now_us);
 void dibs__node_remove_record(dibs__node *node);
-
-/* A record that its node does not write any more is struck off. */
 void dibs__node_strike_off(dibs__node *node, const char *index, const char *id);
 
 /* Sweeps over an index. The entries of `live` are those of nodes that may be gone. */
@@ -128,6 +128,11 @@ dibs__sweep_fn dibs__sweep_retry, dibs__sweep_deadline, dibs__sweep_live,
  * the look at the end of such a lease. */
 bool dibs__node_is_known(dibs__node *node, const dibs__node_entry *entry);
 void dibs__node_await_gone(dibs__node *node);
+
+/* Leaves an entry of `due` to other nodes for so long; whether it is left. */
+void dibs__node_leave(dibs__node *node, const dibs__node_entry *entry,
+                      int64_t ms);
+bool dibs__node_is_left(const dibs__node *node, const dibs__node_entry *entry);
 
 /* Tasks. A claim that is in the scene becomes one, and is sent. False: no slot is free,
  * or the claim is refused. */

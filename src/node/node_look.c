@@ -24,7 +24,8 @@ enum {
     ENTRIES_READY = 256,
     ENTRIES_LIVE = 1024,
     SWEEP_TTL_MS = 30000,
-    AGAIN_MS = 1000 /* what could not be done now */
+    AGAIN_MS = 1000, /* what could not be done now */
+    STUCK_AGAIN_MS = 60000
 };
 
 typedef struct found {
@@ -249,8 +250,16 @@ take_tick(dibs__node *node, const char *name, dibs_error *err)
     return rc;
 }
 
-/* A job that cannot be ticked here is tried again with the next look that comes anyway. */
-static void tick_entry(dibs__node *node, const dibs__node_entry *entry)
+/* The entries of `due` that one request showed. */
+typedef struct page {
+    size_t ranks[ENTRIES]; /* 0: dealt with */
+    size_t done, stuck;
+} page;
+
+/* A job that cannot be ticked here, because its zone is not installed, say, is left to
+ * others for a while. */
+static void
+tick_entry(dibs__node *node, const dibs__node_entry *entry, page *pg)
 {
     dibs_error err = {0};
     dibs_status rc;
@@ -259,50 +268,98 @@ static void tick_entry(dibs__node *node, const dibs__node_entry *entry)
     rc = take_tick(node, entry->member, &err);
     if (rc != DIBS_OK)
         dibs__node_complain(node, entry->member, &err);
-    if (rc == DIBS_OK && node->agreed)
-        dibs__node_hurry(node, 0); /* Its next number is not known yet. */
-    else if (rc == DIBS_OK || dibsx_is_away(rc))
-        dibs__node_hurry(node, AGAIN_MS);
+    if (rc != DIBS_OK && !dibsx_is_away(rc)) {
+        dibs__node_leave(node, entry, STUCK_AGAIN_MS);
+        pg->stuck++;
+        return;
+    }
+    node->idle = false;
+    pg->done++;
+    /* If it was ticked, its next number is not known yet. */
+    dibs__node_hurry(node, rc == DIBS_OK && node->agreed ? 0 : AGAIN_MS);
 }
 
 /* Ticks for which this node is the first by rank. Entries that are due come first. */
-static size_t do_own_ticks(dibs__node *node, const view *v, size_t *ranks)
+static void do_own_ticks(dibs__node *node, const view *v, page *pg)
 {
     const char *others[DIBS__NODE_OTHERS_MAX];
-    size_t done = 0;
 
     for (size_t i = 0; i < node->other_count; i++)
         others[i] = node->others[i];
     for (size_t i = 0; i < v->count && v->at[i].look == LOOK_DUE; i++) {
-        node->idle = false;
-        ranks[i] = dibs__node_rank(v->at[i].entry.member, node->id, others,
-                                   node->other_count);
-        if (ranks[i] > 0)
+        const dibs__node_entry *entry = &v->at[i].entry;
+
+        if (dibs__node_is_left(node, entry)) {
+            pg->stuck++;
             continue;
-        tick_entry(node, &v->at[i].entry);
-        done++;
+        }
+        pg->ranks[i] =
+            dibs__node_rank(entry->member, node->id, others, node->other_count);
+        if (pg->ranks[i] == 0)
+            tick_entry(node, entry, pg);
     }
-    return done;
 }
 
-/* The others wait for their turn, and until this node's own are done. */
-static void do_ticks(dibs__node *node, const view *v)
+/* The others wait for their turn, and until this node's own are done. True: no job of
+ * the page can be ticked here. */
+static bool do_ticks(dibs__node *node, const view *v)
 {
-    size_t ranks[ENTRIES] = {0};
-    size_t done = do_own_ticks(node, v, ranks);
+    page pg = {.done = 0};
+    size_t own, i = 0;
 
-    for (size_t i = 0; i < v->count && v->at[i].look == LOOK_DUE; i++) {
+    do_own_ticks(node, v, &pg);
+    own = pg.done;
+    for (; i < v->count && v->at[i].look == LOOK_DUE; i++) {
         const dibs__node_entry *entry = &v->at[i].entry;
         int64_t wait_us;
 
-        if (ranks[i] == 0)
+        if (pg.ranks[i] == 0)
             continue;
-        wait_us = dibs__wake_turn_us(ranks[i], entry->at, v->now_us);
-        if (wait_us > 0 || done > 0)
+        wait_us = dibs__wake_turn_us(pg.ranks[i], entry->at, v->now_us);
+        node->idle = false;
+        if (wait_us > 0 || own > 0)
             dibs__node_hurry(node, (wait_us + 999) / 1000);
         else
-            tick_entry(node, entry);
+            tick_entry(node, entry, &pg);
     }
+    return pg.stuck == i;
+}
+
+static void hurry_to(dibs__node *node, int64_t at_us, int64_t now_us)
+{
+    int64_t ms = (at_us - now_us + 999) / 1000;
+
+    if (at_us >= 0)
+        dibs__node_hurry(node, ms > 0 ? ms : 0);
+}
+
+/* Jobs that this node cannot tick stay first in the index, any number of them: those that
+ * are due behind them are looked at too. */
+static void tick_all(dibs__node *node, const view *v)
+{
+    dibs_index_look look = v->looks[LOOK_DUE];
+    bool stuck = do_ticks(node, v);
+    dibs_error err = {0};
+
+    while (stuck && look.next >= 0 && look.next <= v->now_us) {
+        view *more = dibsx_zalloc(sizeof(*more));
+        dibs_status rc = more ? DIBS_OK : dibsx_nomem(&err, "due jobs");
+
+        look.skip += look.limit;
+        if (rc == DIBS_OK)
+            rc = dibs_index_first(node->board->cl, &look, 1, &more->now_us,
+                                  note_entry, more, &err);
+        if (rc != DIBS_OK) {
+            dibs__node_complain(node, "the board", &err);
+            look.next = v->now_us + AGAIN_MS * INT64_C(1000);
+        } else {
+            stuck = do_ticks(node, more);
+        }
+        if (more)
+            dibsx_free(more->at);
+        dibsx_free(more);
+    }
+    hurry_to(node, look.next, v->now_us);
 }
 
 /* ---- claims */
@@ -509,15 +566,11 @@ static void note_nodes(dibs__node *node, const view *v)
     }
 }
 
-/* The next look: at the first number of all indexes at the latest. */
+/* The next look: at the first number of all indexes at the latest. Ticks see to theirs. */
 static void plan_look(dibs__node *node, const view *v)
 {
-    for (size_t i = 0; i < LOOK_TRIM; i++)
-        if (v->looks[i].next >= 0) {
-            int64_t ms = (v->looks[i].next - v->now_us + 999) / 1000;
-
-            dibs__node_hurry(node, ms > 0 ? ms : 0);
-        }
+    for (size_t i = LOOK_DUE + 1; i < LOOK_TRIM; i++)
+        hurry_to(node, v->looks[i].next, v->now_us);
 }
 
 static void use_view(dibs__node *node, const view *v, dibsx_nsec now)
@@ -532,7 +585,7 @@ static void use_view(dibs__node *node, const view *v, dibsx_nsec now)
     if (node->draining)
         return;
     plan_look(node, v);
-    do_ticks(node, v);
+    tick_all(node, v);
     do_sweeps(node, v, now);
     claim_ready(node, v);
     dibs__node_await_gone(node);

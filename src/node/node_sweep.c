@@ -186,6 +186,24 @@ note_known(dibs__node *node, const dibs__node_entry *entry, dibsx_nsec until)
         (dibs__node_known){.hash = hash, .until = until};
 }
 
+void dibs__node_leave(dibs__node *node, const dibs__node_entry *entry,
+                      int64_t ms)
+{
+    uint64_t hash = hash_entry(entry);
+
+    node->left[hash % DIBS__NODE_KNOWN_MAX] =
+        (dibs__node_known){.hash = hash,
+                           .until = dibsx_after_ms(dibsx_now(), ms)};
+}
+
+bool dibs__node_is_left(const dibs__node *node, const dibs__node_entry *entry)
+{
+    uint64_t hash = hash_entry(entry);
+    const dibs__node_known *at = &node->left[hash % DIBS__NODE_KNOWN_MAX];
+
+    return at->hash == hash && dibsx_now() < at->until;
+}
+
 void dibs__node_await_gone(dibs__node *node)
 {
     dibsx_nsec now = dibsx_now(), at = DIBSX_NEVER;

@@ -7,7 +7,7 @@ import signal
 import sqlite3
 
 from runtools import alive, below
-from support import PATIENCE, Case, main, wait_until
+from support import PATIENCE, ROOT, Case, main, wait_until
 
 FILE = """
 version: 1
@@ -159,6 +159,19 @@ class Ticks(Work):
             return select.select([], [], [], 1.3) and reads() == before
 
         wait_until(is_quiet, "a time without a look")
+        self.stop(node)
+
+    def test_jobs_that_cannot_be_ticked_are_in_nobodys_way(self):
+        """More of them than a look shows are due, and stay so: this node has no zones."""
+        self.env["TZDIR"] = os.path.join(ROOT, "tests/jobs/zoneinfo")
+        stuck = "jobs:\n" + "".join(
+            f"  s{i}: {{schedule: '* * * * * *', zone: Europe/Berlin, run: ['true']}}\n" for i in range(150))
+        self.ok("job", "load", self.write("stuck.yaml", stuck))
+        self.env["TZDIR"] = self.path("nowhere")
+        node = self.node(file=self.write("good.yaml", "jobs: {good: {schedule: '* * * * * *', run: ['true']}}\n"))
+        wait_until(lambda: len([run for run in self.json("job", "runs", "good", "--json")["runs"]
+                                if run["state"] == "OK"]) >= 2, "two ticks")
+        self.assertEqual(self.json("job", "runs", "s1", "--json")["runs"], [])
         self.stop(node)
 
     def test_nodes_may_start_together(self):
