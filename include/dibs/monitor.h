@@ -169,9 +169,15 @@ typedef struct dibs_spans {
     uint64_t mean_us; /* of the exact times */
 } dibs_spans;
 
+/* How many times were about as long as this, to a sixteenth. */
+typedef struct dibs_span_count {
+    uint64_t span_us;
+    uint64_t count;
+} dibs_span_count;
+
 /* Counters of one name. */
 typedef struct dibs_name_stats {
-    size_t size;
+    size_t size;       /* of the fields that the library has set */
     const char *name;  /* without the client's prefix */
     uint64_t attempts; /* acquired + busy + failed + acquires in progress */
     uint64_t acquired;
@@ -182,6 +188,11 @@ typedef struct dibs_name_stats {
     uint64_t contended; /* acquires that had to wait or were refused */
     dibs_spans wait;    /* from the call to the grant */
     dibs_spans hold;    /* from the grant to the end */
+    uint64_t wait_total_us, hold_total_us; /* of the exact times */
+    const dibs_span_count *wait_counts; /* the distribution, shortest first */
+    size_t wait_counts_len;
+    const dibs_span_count *hold_counts;
+    size_t hold_counts_len;
 } dibs_name_stats;
 
 typedef bool dibs_name_stats_fn(const dibs_name_stats *stats, void *arg);

@@ -364,6 +364,38 @@ static void the_most_contended_come_first(void **state)
     dibs__ranking_fini(&rk);
 }
 
+static bool adds_up(const dibs_name_stats *stats, void *arg)
+{
+    (void)arg;
+    assert_int_equal(stats->wait_counts_len, 2);
+    near(stats->wait_counts[0].span_us, 100);
+    assert_int_equal(stats->wait_counts[0].count, 3);
+    near(stats->wait_counts[1].span_us, 70000);
+    assert_int_equal(stats->wait_counts[1].count, 1);
+    assert_int_equal(stats->wait_total_us, 70300);
+    assert_int_equal(stats->hold_counts_len, 1);
+    assert_int_equal(stats->hold_counts[0].count, 1);
+    assert_int_equal(stats->hold_total_us, 5);
+    return true;
+}
+
+static void a_ranking_shows_distributions(void **state)
+{
+    dibs__ranking rk = {0};
+    dibs__counts ct = {0};
+
+    (void)state;
+    for (int i = 0; i < 3; i++)
+        dibs__counts_acquired(&ct, DIBS_OK, 100, false);
+    dibs__counts_acquired(&ct, DIBS_OK, 70000, true);
+    dibs__counts_ended(&ct, false, 5);
+    assert_true(dibs__ranking_add(&rk, "n", &ct, 0));
+    /* The ranking has copies. */
+    dibs__counts_fini(&ct);
+    dibs__ranking_show(&rk, adds_up, NULL);
+    dibs__ranking_fini(&rk);
+}
+
 static bool falls(const dibs_name_stats *stats, void *arg)
 {
     uint64_t *before = arg;
@@ -404,6 +436,7 @@ int main(void)
         cmocka_unit_test(without_memory_nothing_is_counted),
         cmocka_unit_test(the_most_contended_come_first),
         cmocka_unit_test(a_long_ranking_keeps_its_top),
+        cmocka_unit_test(a_ranking_shows_distributions),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

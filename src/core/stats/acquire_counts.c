@@ -72,6 +72,8 @@ void dibs__counts_show(const dibs__counts *ct, uint64_t waiting,
         .released = ct->released,
         .lost = ct->lost,
         .contended = ct->contended,
+        .wait_total_us = ct->wait.total_us,
+        .hold_total_us = ct->hold.total_us,
     };
     dibs__histogram_show(&ct->wait, &out->wait);
     dibs__histogram_show(&ct->hold, &out->hold);

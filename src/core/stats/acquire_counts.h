@@ -30,7 +30,7 @@ void dibs__counts_ended(dibs__counts *ct, bool lost, uint64_t held_us);
 /* Adds what `from` has. */
 void dibs__counts_merge(dibs__counts *ct, const dibs__counts *from);
 
-/* Everything but the name; `waiting` acquires have not ended yet. */
+/* Everything but the name and the distributions; `waiting` acquires have not ended yet. */
 void dibs__counts_show(const dibs__counts *ct, uint64_t waiting,
                        dibs_name_stats *out);
 

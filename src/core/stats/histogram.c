@@ -148,6 +148,19 @@ void dibs__histogram_show(const dibs__histogram *hg, dibs_spans *out)
                         .mean_us = hg->count ? hg->total_us / hg->count : 0};
 }
 
+dibs_span_count *
+dibs__histogram_copy_counts(const dibs__histogram *hg, size_t *len)
+{
+    dibs_span_count *counts =
+        hg->used ? dibsx_zalloc_n(hg->used, sizeof(*counts)) : NULL;
+
+    *len = counts ? hg->used : 0;
+    for (size_t i = 0; i < *len; i++)
+        counts[i] = (dibs_span_count){.span_us = span_of(hg->cells[i].bucket),
+                                      .count = hg->cells[i].count};
+    return counts;
+}
+
 void dibs__histogram_write(const dibs__histogram *hg, dibsx_buf *out)
 {
     dibsx_buf_printf(out, "%" PRIu64 " %" PRIu64 " %" PRIu64, hg->count,

@@ -39,6 +39,11 @@ void dibs__histogram_merge(dibs__histogram *hg, const dibs__histogram *from);
 
 void dibs__histogram_show(const dibs__histogram *hg, dibs_spans *out);
 
+/* A copy of the cells with the middle of each, to be freed with dibsx_free(); *len is
+ * their number. NULL: there are none, or memory is short, and *len is 0 then. */
+dibs_span_count *
+dibs__histogram_copy_counts(const dibs__histogram *hg, size_t *len);
+
 /* One line of text without its end: "count total max bucket:count ..."; and back.
  * DIBS_MISMATCH: the text is none. DIBS_NOMEM. *out is then empty. */
 void dibs__histogram_write(const dibs__histogram *hg, dibsx_buf *out);

@@ -8,10 +8,17 @@
 
 enum { ROOM_FIRST = 64 };
 
+static void free_item(dibs__ranked *item)
+{
+    dibsx_free((char *)(uintptr_t)item->stats.name);
+    dibsx_free((void *)(uintptr_t)item->stats.wait_counts);
+    dibsx_free((void *)(uintptr_t)item->stats.hold_counts);
+}
+
 static void cut_to(dibs__ranking *rk, size_t count)
 {
     while (rk->count > count)
-        dibsx_free((char *)(uintptr_t)rk->items[--rk->count].stats.name);
+        free_item(&rk->items[--rk->count]);
 }
 
 void dibs__ranking_fini(dibs__ranking *rk)
@@ -77,7 +84,19 @@ bool dibs__ranking_add(dibs__ranking *rk, const char *name,
     item = &rk->items[rk->count++];
     dibs__counts_show(counts, waiting, &item->stats);
     item->stats.name = copy;
+    item->stats.wait_counts =
+        dibs__histogram_copy_counts(&counts->wait,
+                                    &item->stats.wait_counts_len);
+    item->stats.hold_counts =
+        dibs__histogram_copy_counts(&counts->hold,
+                                    &item->stats.hold_counts_len);
     item->waited_us = counts->wait.total_us;
+    if ((counts->wait.used && !item->stats.wait_counts) ||
+        (counts->hold.used && !item->stats.hold_counts)) {
+        free_item(item);
+        rk->count--;
+        return false;
+    }
     return true;
 }
 

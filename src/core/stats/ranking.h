@@ -10,7 +10,7 @@
 enum { DIBS__RANKING_MAX = 4096 };
 
 typedef struct dibs__ranked {
-    dibs_name_stats stats; /* its name is its own */
+    dibs_name_stats stats; /* its name and its distributions are its own */
     uint64_t waited_us;    /* by all together */
 } dibs__ranked;
 
