@@ -38,6 +38,10 @@ typedef struct dibs__catalog_row {
     char name[DIBS_NAME_MAX + 1];
     char state[16]; /* "open", "paused"; "": it has none */
     char *json;     /* its pairs, without braces */
+    union {         /* for metrics, as the kind is; others have none */
+        dibs_queue_info queue;
+        dibs_breaker_info breaker;
+    } facts;
 } dibs__catalog_row;
 
 typedef struct dibs__catalog_page {

@@ -39,6 +39,11 @@ end_row(row_pairs *row, listing *li, const char *name, const char *state)
     return added;
 }
 
+static dibs__catalog_row *last_row(const listing *li)
+{
+    return &li->page->rows[li->page->count - 1];
+}
+
 /* A thing that is gone is no row, and no failure. True: go on. */
 static bool note_status(listing *li, dibs_status rc)
 {
@@ -59,7 +64,10 @@ static bool list_queue(const char *name, void *arg)
         return note_status(li, rc);
     begin_row(&row, name);
     dibs__noun_queue(&row.js, &info);
-    return end_row(&row, li, name, info.settings.paused ? "paused" : "active");
+    if (!end_row(&row, li, name, info.settings.paused ? "paused" : "active"))
+        return false;
+    last_row(li)->facts.queue = info;
+    return true;
 }
 
 static dibs_status
@@ -87,7 +95,10 @@ static bool list_breaker(const char *name, void *arg)
         return note_status(li, rc);
     begin_row(&row, name);
     dibs__noun_breaker(&row.js, &info);
-    return end_row(&row, li, name, dibs_breaker_state_name(info.state));
+    if (!end_row(&row, li, name, dibs_breaker_state_name(info.state)))
+        return false;
+    last_row(li)->facts.breaker = info;
+    return true;
 }
 
 static bool has_row(const dibs__catalog_page *page, const char *name)

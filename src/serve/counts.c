@@ -6,17 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Upper ends in microseconds, and as they are written. */
-static const struct {
-    int64_t us;
-    const char *text;
-} ends[DIBS__SERVE_BUCKETS] = {
-    {500, "0.0005"},   {1000, "0.001"},  {2500, "0.0025"}, {5000, "0.005"},
-    {10000, "0.01"},   {25000, "0.025"}, {50000, "0.05"},  {100000, "0.1"},
-    {250000, "0.25"},  {500000, "0.5"},  {1000000, "1"},   {2500000, "2.5"},
-    {5000000, "5"},    {10000000, "10"}, {30000000, "30"}, {60000000, "60"},
-    {300000000, "300"}};
-
 void dibs__serve_counts_init(dibs__serve_counts *counts)
 {
     *counts = (dibs__serve_counts){.reloaded = true,
@@ -58,11 +47,10 @@ static void count_code(dibs__serve_counted *own, int code)
 void dibs__serve_counts_add(dibs__serve_counts *counts, const char *route,
                             int code, int64_t took_us)
 {
+    const size_t bucket = dibs__serve_metric_bucket(&dibs__serve_wait_ends,
+                                                    (double)took_us / 1e6);
     dibs__serve_counted *own;
-    size_t bucket = 0;
 
-    while (bucket < DIBS__SERVE_BUCKETS && took_us > ends[bucket].us)
-        bucket++;
     pthread_mutex_lock(&counts->mutex);
     counts->sum++;
     own = find_counted(counts, route ? route : "none");
@@ -110,30 +98,17 @@ static void put_requests(const dibs__serve_counts *counts, dibsx_buf *out)
     }
 }
 
-static void put_histogram(const dibs__serve_counted *own, dibsx_buf *out)
-{
-    static const char name[] = "dibs_http_request_seconds";
-    unsigned long long sum = 0;
-
-    for (size_t i = 0; i <= DIBS__SERVE_BUCKETS; i++) {
-        sum += own->buckets[i];
-        dibsx_buf_printf(out, "%s_bucket{route=\"%s\",le=\"%s\"} %llu\n", name,
-                         own->route,
-                         i < DIBS__SERVE_BUCKETS ? ends[i].text : "+Inf", sum);
-    }
-    dibsx_buf_printf(out, "%s_sum{route=\"%s\"} %.6f\n", name, own->route,
-                     (double)own->sum_us / 1e6);
-    dibsx_buf_printf(out, "%s_count{route=\"%s\"} %llu\n", name, own->route,
-                     sum);
-}
-
 void dibs__serve_counts_put(dibs__serve_counts *counts, dibsx_buf *out)
 {
     pthread_mutex_lock(&counts->mutex);
     put_requests(counts, out);
     dibs__serve_metric_head(out, DIBS__SERVE_HTTP_SECONDS);
     for (size_t r = 0; r < counts->count; r++)
-        put_histogram(&counts->routes[r], out);
+        dibs__serve_metric_histogram(out, DIBS__SERVE_HTTP_SECONDS, "route",
+                                     counts->routes[r].route,
+                                     &dibs__serve_wait_ends,
+                                     counts->routes[r].buckets,
+                                     (double)counts->routes[r].sum_us / 1e6);
     dibs__serve_metric_put(out, DIBS__SERVE_RELOAD_OK, counts->reloaded);
     dibs__serve_metric_put(out, DIBS__SERVE_RELOAD_AT,
                            (double)counts->reloaded_wall_us / 1e6);

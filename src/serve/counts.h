@@ -6,13 +6,13 @@
 #define DIBS_SERVE_COUNTS_H
 
 #include "base/buf.h"
+#include "serve/buckets.h"
 #include <pthread.h>
 #include <stdint.h>
 
 enum {
     DIBS__SERVE_COUNTED_ROUTES = 128,
-    DIBS__SERVE_COUNTED_CODES = 16, /* of one route */
-    DIBS__SERVE_BUCKETS = 17
+    DIBS__SERVE_COUNTED_CODES = 16 /* of one route */
 };
 
 typedef struct dibs__serve_counted {
@@ -21,7 +21,7 @@ typedef struct dibs__serve_counted {
         int code;
         uint64_t count;
     } codes[DIBS__SERVE_COUNTED_CODES];
-    uint64_t buckets[DIBS__SERVE_BUCKETS + 1]; /* the last one has the rest */
+    uint64_t buckets[DIBS__SERVE_WAIT_ENDS + 1]; /* the last one has the rest */
     uint64_t sum_us;
 } dibs__serve_counted;
 

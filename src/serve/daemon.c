@@ -414,6 +414,8 @@ static void stop(dibs__serve *sv)
     dibs__serve_charts_fini(&sv->charts);
     dibs__serve_history_fini(&sv->history);
     dibs__serve_counts_fini(&sv->counts);
+    dibs__lock_sums_fini(&sv->lock_sums);
+    dibs__noun_sums_fini(&sv->noun_sums);
     dibs__serve_memo_fini(&sv->stats);
     dibs__serve_memo_fini(&sv->circles);
     dibs__serve_health_fini(&sv->health);
@@ -438,6 +440,8 @@ dibs_status dibs__serve_run(const dibs__serve_opts *opts, dibs_error *err)
     dibs__serve_memo_init(&sv->circles);
     dibs__serve_memo_init(&sv->stats);
     dibs__serve_counts_init(&sv->counts);
+    dibs__lock_sums_init(&sv->lock_sums);
+    dibs__noun_sums_init(&sv->noun_sums);
     pthread_mutex_init(&sv->bell.mutex, NULL);
     rc = dibs__serve_history_init(&sv->history, err);
     if (rc == DIBS_OK)

@@ -16,9 +16,11 @@
 #include "serve/history.h"
 #include "serve/hub.h"
 #include "serve/listeners.h"
+#include "serve/lock_sums.h"
 #include "serve/log.h"
 #include "serve/look.h"
 #include "serve/memo.h"
+#include "serve/noun_sums.h"
 #include "serve/proxy.h"
 #include "serve/row.h"
 #include "serve/serve.h"
@@ -58,6 +60,8 @@ typedef struct dibs__serve {
     dibs__serve_sessions sessions;
     dibs__serve_hub hub;
     dibs__serve_catalog catalog;
+    dibs__lock_sums lock_sums;
+    dibs__noun_sums noun_sums;
     dibs__serve_bounds bounds;
     dibs__serve_breakers breakers;
     dibs__serve_topics topics;

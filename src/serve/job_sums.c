@@ -6,15 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static const double durations[DIBS__SUMS_DURATIONS] = {0.1, 0.5,  1,    5,
-                                                       10,  30,   60,   300,
-                                                       900, 3600, 21600};
-static const double delays[DIBS__SUMS_DELAYS] = {0.0005, 0.001, 0.0025, 0.005,
-                                                 0.01,   0.025, 0.05,   0.1,
-                                                 0.25,   0.5,   1,      2.5,
-                                                 5,      10,    30,     60,
-                                                 300};
-
 void dibs__job_sums_init(dibs__job_sums *sums)
 {
     *sums = (dibs__job_sums){.count = 0};
@@ -37,10 +28,9 @@ static dibs__job_sum *sum_of(dibs__job_sums *sums, const char *job)
         i++;
     if (i < sums->count)
         return &sums->at[i];
-    if (sums->count == DIBS__SUMS_JOBS_MAX)
-        job = "other";
-    else if (sums->count > DIBS__SUMS_JOBS_MAX)
-        return &sums->at[DIBS__SUMS_JOBS_MAX];
+    /* A job may have that very name; it must not be a second series then. */
+    if (sums->count >= DIBS__SUMS_JOBS_MAX && strcmp(job, "other") != 0)
+        return sum_of(sums, "other");
     more = dibsx_realloc_n(sums->at, sums->count + 1, sizeof(*more));
     if (!more)
         return NULL;
@@ -51,15 +41,13 @@ static dibs__job_sum *sum_of(dibs__job_sums *sums, const char *job)
     return more;
 }
 
-static void count_span(uint64_t *buckets, double *sum, const double *ends,
-                       size_t count, int64_t from_us, int64_t to_us)
+static void
+count_span(uint64_t *buckets, double *sum, const dibs__serve_ends *ends,
+           int64_t from_us, int64_t to_us)
 {
     const double span_s = to_us > from_us ? (double)(to_us - from_us) / 1e6 : 0;
-    size_t i = 0;
 
-    while (i < count && span_s > ends[i])
-        i++;
-    buckets[i]++;
+    buckets[dibs__serve_metric_bucket(ends, span_s)]++;
     *sum += span_s;
 }
 
@@ -86,9 +74,9 @@ void dibs__job_sums_add(dibs__job_sums *sums, const dibs__run *run)
         if (run->state == DIBS__STATE_OK && run->ended_us > sum->success_us)
             sum->success_us = run->ended_us;
         if (run->begun_us) {
-            count_span(sum->durations, &sum->duration_s, durations,
-                       DIBS__SUMS_DURATIONS, run->begun_us, run->ended_us);
-            count_span(sum->delays, &sum->delay_s, delays, DIBS__SUMS_DELAYS,
+            count_span(sum->durations, &sum->duration_s, &dibs__serve_hold_ends,
+                       run->begun_us, run->ended_us);
+            count_span(sum->delays, &sum->delay_s, &dibs__serve_wait_ends,
                        due_us, run->begun_us);
         }
     }
@@ -100,11 +88,7 @@ void dibs__job_sums_add(dibs__job_sums *sums, const dibs__run *run)
 static void put_sample(dibsx_buf *out, dibs__serve_metric metric,
                        const char *job, const char *more, double value)
 {
-    char labels[DIBS__JOB_NAME_SIZE + 64];
-
-    (void)snprintf(labels, sizeof(labels), "job=\"%s\"%s%s", job,
-                   more ? "," : "", more ? more : "");
-    dibs__serve_metric_sample(out, metric, NULL, labels, value);
+    dibs__serve_metric_labelled(out, metric, "job", job, more, value);
 }
 
 static void put_results(const dibs__job_sums *sums, dibsx_buf *out)
@@ -124,37 +108,19 @@ static void put_results(const dibs__job_sums *sums, dibsx_buf *out)
                            (double)sums->at[i].results[k]);
 }
 
-static void put_histogram(dibsx_buf *out, const char *name, const char *job,
-                          const uint64_t *buckets, const double *ends,
-                          size_t count, double total)
-{
-    unsigned long long sum = 0;
-
-    for (size_t i = 0; i <= count; i++) {
-        sum += buckets[i];
-        if (i < count)
-            dibsx_buf_printf(out, "%s_bucket{job=\"%s\",le=\"%g\"} %llu\n",
-                             name, job, ends[i], sum);
-        else
-            dibsx_buf_printf(out, "%s_bucket{job=\"%s\",le=\"+Inf\"} %llu\n",
-                             name, job, sum);
-    }
-    dibsx_buf_printf(out, "%s_sum{job=\"%s\"} %.6f\n", name, job, total);
-    dibsx_buf_printf(out, "%s_count{job=\"%s\"} %llu\n", name, job, sum);
-}
-
 static void put_spans(const dibs__job_sums *sums, dibsx_buf *out)
 {
     dibs__serve_metric_head(out, DIBS__SERVE_JOB_DURATION);
     for (size_t i = 0; i < sums->count; i++)
-        put_histogram(out, "dibs_job_duration_seconds", sums->at[i].job,
-                      sums->at[i].durations, durations, DIBS__SUMS_DURATIONS,
-                      sums->at[i].duration_s);
+        dibs__serve_metric_histogram(out, DIBS__SERVE_JOB_DURATION, "job",
+                                     sums->at[i].job, &dibs__serve_hold_ends,
+                                     sums->at[i].durations,
+                                     sums->at[i].duration_s);
     dibs__serve_metric_head(out, DIBS__SERVE_JOB_DELAY);
     for (size_t i = 0; i < sums->count; i++)
-        put_histogram(out, "dibs_job_start_delay_seconds", sums->at[i].job,
-                      sums->at[i].delays, delays, DIBS__SUMS_DELAYS,
-                      sums->at[i].delay_s);
+        dibs__serve_metric_histogram(out, DIBS__SERVE_JOB_DELAY, "job",
+                                     sums->at[i].job, &dibs__serve_wait_ends,
+                                     sums->at[i].delays, sums->at[i].delay_s);
 }
 
 static void put_latest(const dibs__job_sums *sums, dibsx_buf *out)

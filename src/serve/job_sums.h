@@ -7,20 +7,19 @@
 
 #include "base/buf.h"
 #include "serve/board_picture.h"
+#include "serve/buckets.h"
 #include <pthread.h>
 
 enum {
-    DIBS__SUMS_JOBS_MAX = 200, /* further ones are "other" */
-    DIBS__SUMS_DURATIONS = 11,
-    DIBS__SUMS_DELAYS = 17
+    DIBS__SUMS_JOBS_MAX = 200 /* further ones are "other" */
 };
 
 typedef struct dibs__job_sum {
     char job[DIBS__JOB_NAME_SIZE];
     uint64_t results[DIBS__STATES]; /* of runs that have ended, by state */
-    uint64_t durations[DIBS__SUMS_DURATIONS + 1];
+    uint64_t durations[DIBS__SERVE_HOLD_ENDS + 1];
     double duration_s;
-    uint64_t delays[DIBS__SUMS_DELAYS + 1];
+    uint64_t delays[DIBS__SERVE_WAIT_ENDS + 1];
     double delay_s;
     int64_t success_us; /* the latest end of a run that went well */
     int32_t exit_code;  /* of the run that ended last */

@@ -38,6 +38,16 @@ static const struct {
                           "Leases that ended before their release."},
     [DIBS__SERVE_RENEWALS] = {"dibs_lock_renewals_total", "counter",
                               "Renewals that the store confirmed, or not."},
+    [DIBS__SERVE_FALLBACKS] = {"dibs_fallbacks_total", "counter",
+                               "Acquires that were granted without the store."},
+    [DIBS__SERVE_WAIT_SECONDS] = {"dibs_lock_wait_seconds", "histogram",
+                                  "Time from the call to the grant, of all "
+                                  "clients that share statistics."},
+    [DIBS__SERVE_HOLD_SECONDS] = {"dibs_lock_hold_seconds", "histogram",
+                                  "Time from the grant to the end, likewise."},
+    [DIBS__SERVE_CONTENDED] =
+        {"dibs_lock_contended_total", "counter",
+         "Acquires that had to wait or were refused, likewise."},
     [DIBS__SERVE_WAIT_QUANTILE] = {"dibs_lock_wait_quantile_seconds", "gauge",
                                    "Time from the call to the grant, of all "
                                    "clients that share statistics; the "
@@ -59,6 +69,8 @@ static const struct {
                                     "Permits that are held."},
     [DIBS__SERVE_STALE_HOLDERS] = {"dibs_store_stale_holders", "gauge",
                                    "Holders that seem to be gone."},
+    [DIBS__SERVE_DEADLOCKS] = {"dibs_store_deadlocks", "gauge",
+                               "Circles of clients that wait for each other."},
     [DIBS__SERVE_NAMES] = {"dibs_store_names", "gauge",
                            "Names that have a holder or a waiter."},
     [DIBS__SERVE_LOOK_SECONDS] = {"dibs_store_look_seconds", "gauge",
@@ -69,6 +81,39 @@ static const struct {
         {"dibs_metrics_dropped_classes", "gauge",
          "Names whose class is beyond the hundredth; "
          "they are counted as other."},
+    [DIBS__SERVE_ELECTION_LED] = {"dibs_election_led", "gauge",
+                                  "Whether somebody leads."},
+    [DIBS__SERVE_ELECTION_TERM] = {"dibs_election_term", "gauge",
+                                   "The term of the leader; 0 without one."},
+    [DIBS__SERVE_ELECTION_CANDIDATES] = {"dibs_election_candidates", "gauge",
+                                         "Candidates that wait."},
+    [DIBS__SERVE_ELECTION_CHANGES] =
+        {"dibs_election_changes_total", "counter",
+         "New terms that this daemon saw; two between two looks are one."},
+    [DIBS__SERVE_QUEUE_MESSAGES] =
+        {"dibs_queue_messages", "gauge",
+         "Items by state: ready, later, out or dead."},
+    [DIBS__SERVE_QUEUE_OLDEST] = {"dibs_queue_oldest_seconds", "gauge",
+                                  "How long the first item has been ready."},
+    [DIBS__SERVE_QUEUE_CONSUMERS] = {"dibs_queue_consumers", "gauge",
+                                     "Consumers that live."},
+    [DIBS__SERVE_QUEUE_PUSHED] = {"dibs_queue_pushed_total", "counter",
+                                  "Items that were pushed."},
+    [DIBS__SERVE_QUEUE_DONE] = {"dibs_queue_done_total", "counter",
+                                "Items that a consumer acked."},
+    [DIBS__SERVE_QUEUE_RETRIED] =
+        {"dibs_queue_retried_total", "counter",
+         "Deliveries that a consumer gave back as failed."},
+    [DIBS__SERVE_QUEUE_LOST] = {"dibs_queue_lost_total", "counter",
+                                "Deliveries that ended with their consumer."},
+    [DIBS__SERVE_QUEUE_DEAD] = {"dibs_queue_dead_total", "counter",
+                                "Items that became dead letters."},
+    [DIBS__SERVE_BREAKER_STATE] =
+        {"dibs_breaker_state", "gauge",
+         "0: closed; 1: half-open; 2: open, also by force."},
+    [DIBS__SERVE_BREAKER_CHANGES] =
+        {"dibs_breaker_changes_total", "counter",
+         "Changes of its state that this daemon saw."},
     [DIBS__SERVE_HTTP_REQUESTS] = {"dibs_http_requests_total", "counter",
                                    "Requests that were answered."},
     [DIBS__SERVE_HTTP_SECONDS] = {"dibs_http_request_seconds", "histogram",
@@ -144,22 +189,37 @@ static void put_value(dibsx_buf *out, double value)
         dibsx_buf_printf(out, " %.6f\n", value);
 }
 
-void dibs__serve_metric_sample(dibsx_buf *out, dibs__serve_metric metric,
-                               const char *lock, const char *more, double value)
+/* A label and its text; further labels follow it. */
+static void
+put_labels(dibsx_buf *out, const char *key, const char *text, const char *more)
 {
-    dibsx_buf_puts(out, table[metric].name);
-    if (lock || more)
+    if (key || more)
         dibsx_buf_putc(out, '{');
-    if (lock) {
-        dibsx_buf_puts(out, "lock=\"");
-        put_escaped(out, lock);
+    if (key) {
+        dibsx_buf_printf(out, "%s=\"", key);
+        put_escaped(out, text);
         dibsx_buf_putc(out, '"');
     }
     if (more)
-        dibsx_buf_printf(out, "%s%s", lock ? "," : "", more);
-    if (lock || more)
+        dibsx_buf_printf(out, "%s%s", key ? "," : "", more);
+    if (key || more)
         dibsx_buf_putc(out, '}');
+}
+
+void dibs__serve_metric_labelled(dibsx_buf *out, dibs__serve_metric metric,
+                                 const char *key, const char *text,
+                                 const char *more, double value)
+{
+    dibsx_buf_puts(out, table[metric].name);
+    put_labels(out, key, text, more);
     put_value(out, value);
+}
+
+void dibs__serve_metric_sample(dibsx_buf *out, dibs__serve_metric metric,
+                               const char *lock, const char *more, double value)
+{
+    dibs__serve_metric_labelled(out, metric, lock ? "lock" : NULL, lock, more,
+                                value);
 }
 
 void dibs__serve_metric_put(dibsx_buf *out, dibs__serve_metric metric,
@@ -167,6 +227,51 @@ void dibs__serve_metric_put(dibsx_buf *out, dibs__serve_metric metric,
 {
     dibs__serve_metric_head(out, metric);
     dibs__serve_metric_sample(out, metric, NULL, NULL, value);
+}
+
+static const double waits[DIBS__SERVE_WAIT_ENDS] = {
+    0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25,
+    0.5,    1,     2.5,    5,     10,   30,    60,   300};
+static const double holds[DIBS__SERVE_HOLD_ENDS] = {0.1, 0.5,  1,    5,
+                                                    10,  30,   60,   300,
+                                                    900, 3600, 21600};
+
+const dibs__serve_ends dibs__serve_wait_ends = {waits, DIBS__SERVE_WAIT_ENDS};
+const dibs__serve_ends dibs__serve_hold_ends = {holds, DIBS__SERVE_HOLD_ENDS};
+
+size_t dibs__serve_metric_bucket(const dibs__serve_ends *ends, double span_s)
+{
+    size_t i = 0;
+
+    while (i < ends->count && span_s > ends->at[i])
+        i++;
+    return i;
+}
+
+void dibs__serve_metric_histogram(dibsx_buf *out, dibs__serve_metric metric,
+                                  const char *key, const char *text,
+                                  const dibs__serve_ends *ends,
+                                  const uint64_t *buckets, double sum_s)
+{
+    const char *name = table[metric].name;
+    unsigned long long count = 0;
+    char end[32];
+
+    for (size_t i = 0; i <= ends->count; i++) {
+        count += buckets[i];
+        if (i < ends->count)
+            (void)snprintf(end, sizeof(end), "le=\"%g\"", ends->at[i]);
+        else
+            (void)snprintf(end, sizeof(end), "le=\"+Inf\"");
+        dibsx_buf_printf(out, "%s_bucket", name);
+        put_labels(out, key, text, end);
+        dibsx_buf_printf(out, " %llu\n", count);
+    }
+    dibsx_buf_printf(out, "%s_sum", name);
+    put_labels(out, key, text, NULL);
+    dibsx_buf_printf(out, " %.6f\n%s_count", sum_s, name);
+    put_labels(out, key, text, NULL);
+    dibsx_buf_printf(out, " %llu\n", count);
 }
 
 /* "# TYPE dibs_x_total counter": the family of a counter has a name without the end

@@ -5,6 +5,8 @@
 #define DIBS_SERVE_METRICS_H
 
 #include "base/buf.h"
+#include "serve/buckets.h"
+#include <stdint.h>
 
 #define DIBS__SERVE_METRICS_TYPE "text/plain; version=0.0.4; charset=utf-8"
 
@@ -29,6 +31,10 @@ typedef enum dibs__serve_metric {
     DIBS__SERVE_RELEASED,
     DIBS__SERVE_LOST,
     DIBS__SERVE_RENEWALS,
+    DIBS__SERVE_FALLBACKS,
+    DIBS__SERVE_WAIT_SECONDS,
+    DIBS__SERVE_HOLD_SECONDS,
+    DIBS__SERVE_CONTENDED,
     DIBS__SERVE_WAIT_QUANTILE,
     DIBS__SERVE_HOLD_QUANTILE,
     DIBS__SERVE_BACKEND_UP,
@@ -38,10 +44,25 @@ typedef enum dibs__serve_metric {
     DIBS__SERVE_PERMITS,
     DIBS__SERVE_PERMITS_IN_USE,
     DIBS__SERVE_STALE_HOLDERS,
+    DIBS__SERVE_DEADLOCKS,
     DIBS__SERVE_NAMES,
     DIBS__SERVE_LOOK_SECONDS,
     DIBS__SERVE_LOOK_AGE,
     DIBS__SERVE_DROPPED_CLASSES,
+    DIBS__SERVE_ELECTION_LED,
+    DIBS__SERVE_ELECTION_TERM,
+    DIBS__SERVE_ELECTION_CANDIDATES,
+    DIBS__SERVE_ELECTION_CHANGES,
+    DIBS__SERVE_QUEUE_MESSAGES,
+    DIBS__SERVE_QUEUE_OLDEST,
+    DIBS__SERVE_QUEUE_CONSUMERS,
+    DIBS__SERVE_QUEUE_PUSHED,
+    DIBS__SERVE_QUEUE_DONE,
+    DIBS__SERVE_QUEUE_RETRIED,
+    DIBS__SERVE_QUEUE_LOST,
+    DIBS__SERVE_QUEUE_DEAD,
+    DIBS__SERVE_BREAKER_STATE,
+    DIBS__SERVE_BREAKER_CHANGES,
     DIBS__SERVE_HTTP_REQUESTS,
     DIBS__SERVE_HTTP_SECONDS,
     DIBS__SERVE_HTTP_CONNECTIONS,
@@ -67,11 +88,21 @@ typedef enum dibs__serve_metric {
 void dibs__serve_metric_head(dibsx_buf *out, dibs__serve_metric metric);
 
 /* These and a sample without labels; or a sample with labels, whose head was put:
- * `lock` NULL has none; `more` is text such as `quantile="0.5"`, or NULL. */
+ * `more` is text such as `percentile="95"`, or NULL. `_sample` is with a label "lock",
+ * unless it is NULL; `_labelled` with any. */
 void dibs__serve_metric_put(dibsx_buf *out, dibs__serve_metric metric,
                             double value);
 void dibs__serve_metric_sample(dibsx_buf *out, dibs__serve_metric metric,
                                const char *lock, const char *more,
                                double value);
+void dibs__serve_metric_labelled(dibsx_buf *out, dibs__serve_metric metric,
+                                 const char *key, const char *text,
+                                 const char *more, double value);
+
+/* Appends the samples of one histogram. `buckets` has one more than there are ends. */
+void dibs__serve_metric_histogram(dibsx_buf *out, dibs__serve_metric metric,
+                                  const char *key, const char *text,
+                                  const dibs__serve_ends *ends,
+                                  const uint64_t *buckets, double sum_s);
 
 #endif

@@ -13,19 +13,23 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-enum { CLASSES_MAX = 100, PAGE_MAX = 4 * 1024 * 1024, LOOK_WAIT_MS = 1000 };
+enum {
+    CLASSES_MAX = DIBS__LOCK_CLASSES_MAX,
+    PAGE_MAX = 4 * 1024 * 1024,
+    LOOK_WAIT_MS = 1000
+};
 
 /* The sums over the names of one class. */
 typedef struct class_sum {
     char name[DIBS__SERVE_CLASS_MAX];
     uint64_t held, waiters, permits, in_use;
     int64_t waited_ms;
-    dibs_spans wait, hold; /* the slowest of each */
 } class_sum;
 
 typedef struct classes {
     class_sum items[CLASSES_MAX + 1]; /* the last one is "other" */
     size_t count;
+    bool others; /* that one is used */
     uint64_t dropped;
 } classes;
 
@@ -37,10 +41,12 @@ static class_sum *class_of(classes *cs, const char *lock)
     dibs__serve_class(lock, name);
     while (i < cs->count && strcmp(cs->items[i].name, name) != 0)
         i++;
-    if (i == CLASSES_MAX) {
-        cs->dropped++;
-        memcpy(cs->items[i].name, "other", 6);
-        return &cs->items[i];
+    /* A class of that very name must not be a second series. */
+    if (i == CLASSES_MAX || strcmp(name, "other") == 0) {
+        cs->dropped += i == CLASSES_MAX;
+        cs->others = true;
+        memcpy(cs->items[CLASSES_MAX].name, "other", 6);
+        return &cs->items[CLASSES_MAX];
     }
     if (i == cs->count)
         memcpy(cs->items[cs->count++].name, name, sizeof(name));
@@ -61,29 +67,9 @@ static void add_row(classes *cs, const dibs_lease_info *row)
         sum->waited_ms = waited_ms;
 }
 
-static void take_slower(dibs_spans *own, const dibs_spans *other)
-{
-    own->count += other->count;
-    if (other->p50_us > own->p50_us)
-        own->p50_us = other->p50_us;
-    if (other->p95_us > own->p95_us)
-        own->p95_us = other->p95_us;
-    if (other->p99_us > own->p99_us)
-        own->p99_us = other->p99_us;
-}
-
-static bool add_stats(const dibs_name_stats *stats, void *arg)
-{
-    class_sum *sum = class_of(arg, stats->name);
-
-    take_slower(&sum->wait, &stats->wait);
-    take_slower(&sum->hold, &stats->hold);
-    return true;
-}
-
 static size_t shown_count(const classes *cs)
 {
-    return cs->count + (cs->dropped > 0);
+    return cs->count + cs->others;
 }
 
 /* Which number of a class a gauge shows. */
@@ -125,26 +111,6 @@ put_gauge(dibsx_buf *out, const classes *cs, dibs__serve_metric metric,
 
         if (!semaphores || sum->permits)
             dibs__serve_metric_sample(out, metric, sum->name, NULL, value(sum));
-    }
-}
-
-static void put_quantiles(dibsx_buf *out, const classes *cs,
-                          dibs__serve_metric metric, bool hold)
-{
-    dibs__serve_metric_head(out, metric);
-    for (size_t i = 0; i < shown_count(cs); i++) {
-        const class_sum *sum =
-            &cs->items[i < cs->count ? i : (size_t)CLASSES_MAX];
-        const dibs_spans *spans = hold ? &sum->hold : &sum->wait;
-
-        if (spans->count == 0)
-            continue;
-        dibs__serve_metric_sample(out, metric, sum->name, "quantile=\"0.5\"",
-                                  (double)spans->p50_us / 1e6);
-        dibs__serve_metric_sample(out, metric, sum->name, "quantile=\"0.95\"",
-                                  (double)spans->p95_us / 1e6);
-        dibs__serve_metric_sample(out, metric, sum->name, "quantile=\"0.99\"",
-                                  (double)spans->p99_us / 1e6);
     }
 }
 
@@ -215,6 +181,7 @@ static void put_client(dibsx_buf *out, const dibs_client *cl)
     dibs__serve_metric_sample(out, DIBS__SERVE_RENEWALS, NULL,
                               "result=\"failed\"",
                               (double)stats.renewals_failed);
+    dibs__serve_metric_put(out, DIBS__SERVE_FALLBACKS, (double)stats.fallbacks);
 }
 
 /* Without a picture there is only that the store does not answer. */
@@ -249,10 +216,33 @@ static void put_classes(dibsx_buf *out, const classes *cs)
     put_gauge(out, cs, DIBS__SERVE_LONGEST_WAIT, waited_of, false);
     put_gauge(out, cs, DIBS__SERVE_PERMITS, permits_of, true);
     put_gauge(out, cs, DIBS__SERVE_PERMITS_IN_USE, in_use_of, true);
-    put_quantiles(out, cs, DIBS__SERVE_WAIT_QUANTILE, false);
-    put_quantiles(out, cs, DIBS__SERVE_HOLD_QUANTILE, true);
-    dibs__serve_metric_put(out, DIBS__SERVE_DROPPED_CLASSES,
-                           (double)cs->dropped);
+}
+
+static bool somebody_waits(const dibs__serve_picture *picture)
+{
+    for (size_t i = 0; picture && i < picture->count; i++)
+        if (picture->rows[i]->waiter_count)
+            return true;
+    return false;
+}
+
+static void
+put_nouns(dibsx_buf *out, dibs__serve *sv, const dibs__serve_picture *picture)
+{
+    dibs__catalog_page *queues =
+        dibs__catalog_take(&sv->catalog, DIBS__CATALOG_QUEUES, LOOK_WAIT_MS);
+    dibs__catalog_page *breakers =
+        dibs__catalog_take(&sv->catalog, DIBS__CATALOG_BREAKERS, LOOK_WAIT_MS);
+
+    dibs__serve_metric_put(
+        out, DIBS__SERVE_DEADLOCKS,
+        (double)dibs__noun_sums_deadlocks(&sv->noun_sums, sv->cl,
+                                          somebody_waits(picture)));
+    dibs__noun_sums_elections(&sv->noun_sums, picture, out);
+    dibs__noun_sums_queues(queues, out);
+    dibs__noun_sums_breakers(&sv->noun_sums, breakers, out);
+    dibs__catalog_drop(queues);
+    dibs__catalog_drop(breakers);
 }
 
 static void put_load(dibsx_buf *out, dibs__serve *sv)
@@ -320,8 +310,12 @@ static void put_all(dibsx_buf *out, dibs__serve *sv, classes *cs)
     put_look(out, cs, picture);
     /* A store without values has no statistics, and one that is away none now. */
     if (picture && picture->rc == DIBS_OK)
-        (void)!dibs_name_stats_shared(sv->cl, NULL, add_stats, cs, NULL);
+        dibs__lock_sums_read(&sv->lock_sums, sv->cl);
     put_classes(out, cs);
+    cs->dropped += dibs__lock_sums_put(&sv->lock_sums, out);
+    dibs__serve_metric_put(out, DIBS__SERVE_DROPPED_CLASSES,
+                           (double)cs->dropped);
+    put_nouns(out, sv, picture && picture->rc == DIBS_OK ? picture : NULL);
     dibs__serve_counts_put(&sv->counts, out);
     put_sessions(out, sv);
     put_jobs(out, sv);
