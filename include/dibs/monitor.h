@@ -103,16 +103,18 @@ DIBS_API DIBS_MUST_CHECK dibs_status
 dibs_lease_break(dibs_client *client, const char *name, uint64_t fence,
                  const char *reason, uint32_t *broken, dibs_error *err);
 
-/* One revocation. The store keeps about the latest 1,000 for each prefix. */
+/* One revocation, or another change that an operator made. The store keeps about the
+ * latest 1,000 for each prefix. */
 typedef struct dibs_trail_entry {
     uint64_t position;
-    int64_t wall_us;    /* on the store's clock */
-    const char *action; /* "break", "break-stale" */
-    const char *name;   /* without the client's prefix */
-    const char *by;     /* the client that revoked: "host:pid label" */
+    int64_t wall_us; /* on the store's clock */
+    const char
+        *action;      /* "break", "break-stale", or as dibs_trail_add() says */
+    const char *name; /* without the client's prefix */
+    const char *by;   /* the client that did it: "host:pid label" */
     const char *reason; /* "": none; cut to 511 bytes */
     const char *holder; /* the former holder, likewise; "": not known */
-    uint64_t fence;     /* of the revoked lease */
+    uint64_t fence;     /* of the revoked lease; 0: none */
 } dibs_trail_entry;
 
 typedef bool dibs_trail_fn(const dibs_trail_entry *entry, void *arg);
@@ -124,6 +126,15 @@ DIBS_API DIBS_MUST_CHECK dibs_status dibs_trail_read(dibs_client *client,
                                                      dibs_trail_fn *each,
                                                      void *arg,
                                                      dibs_error *err);
+
+/* Adds an entry about a change that was made. `action` is 1 to 31 of a to z, 0 to 9 and
+ * "-", such as "queue-purge"; `name` says of which thing. `reason` may be NULL. Revocations
+ * have an entry already.
+ *   DIBS_INVALID      the action or the name is malformed
+ *   DIBS_UNSUPPORTED  the store has no log */
+DIBS_API DIBS_MUST_CHECK dibs_status
+dibs_trail_add(dibs_client *client, const char *action, const char *name,
+               uint64_t fence, const char *reason, dibs_error *err);
 
 /* One member of a deadlock: it holds `holds` and waits for `wants`, which the
  * next member holds. */

@@ -1,4 +1,4 @@
-/* verb_trail.c - trail: what was done to locks by force. Main thread only. */
+/* verb_trail.c - trail: what was done by force, and by operators. Main thread only. */
 /* SPDX-License-Identifier: MIT */
 #include "cli/list_verb.h"
 #include "cli/options.h"
@@ -45,7 +45,10 @@ static void put_row(dibs__table *table, const dibs_trail_entry *entry)
     dibs__table_cell(table, time);
     dibs__table_cell(table, entry->action);
     dibs__table_cell(table, entry->name);
-    dibs__table_cellf(table, "%llu", (unsigned long long)entry->fence);
+    if (entry->fence)
+        dibs__table_cellf(table, "%llu", (unsigned long long)entry->fence);
+    else
+        dibs__table_cell(table, "");
     dibs__table_cell(table, entry->holder);
     dibs__table_cell(table, entry->by);
     dibs__table_cell(table, entry->reason);
@@ -85,9 +88,13 @@ static int print_line(const dibs_trail_entry *entry)
     dibsx_buf_init(&line, 16 * 1024);
     dibsx_buf_printf(&line, "%s  %s  ", time, entry->action);
     dibs__clean(&line, entry->name);
-    dibsx_buf_printf(&line, "  fence %llu  from ",
-                     (unsigned long long)entry->fence);
-    dibs__clean(&line, entry->holder);
+    if (entry->fence)
+        dibsx_buf_printf(&line, "  fence %llu",
+                         (unsigned long long)entry->fence);
+    if (*entry->holder) {
+        dibsx_buf_puts(&line, "  from ");
+        dibs__clean(&line, entry->holder);
+    }
     dibsx_buf_puts(&line, "  by ");
     dibs__clean(&line, entry->by);
     if (*entry->reason) {
@@ -158,11 +165,13 @@ const dibs__option_rows dibs__options_trail =
 const dibs__verb dibs__verb_trail = {
     .name = "trail",
     .operands = "[PREFIX]",
-    .summary = "show what was done to locks by force",
+    .summary = "show what was done by force, and by operators",
     .about =
         "One line for each lease that was broken: when, which name and "
-        "fence, who had it, who broke it, and why. The store keeps the latest "
-        "thousand or so. Only names that begin with PREFIX, if it is given. "
+        "fence, who had it, who broke it, and why; and one for each change "
+        "that an operator made through 'dibs serve', such as queue-purge or "
+        "job-pause. The store keeps the latest thousand or so. Only names that "
+        "begin with PREFIX, if it is given. "
         "With --follow each line is printed as it comes; with --json as "
         "well, each is an object.\n",
     .examples = "Breaks of the nightly lock, and by whom:\n"

@@ -127,6 +127,37 @@ static void every_holder_is_written_down(void **state)
     dibs_close(cl);
 }
 
+static void a_change_is_written_down(void **state)
+{
+    dibs_client *cl = core_open();
+    const char *name = core_name();
+    char long_name[DIBS_NAME_MAX + 2];
+    record rd;
+
+    (void)state;
+    CHECK(DIBS_OK, dibs_trail_add(cl, "queue-purge", name, 0, "too old", err));
+    rd = trail_of(cl, name);
+    assert_int_equal(rd.count, 1);
+    assert_string_equal(rd.action, "queue-purge");
+    assert_string_equal(rd.reason, "too old");
+    assert_string_equal(rd.holder, "");
+    assert_int_equal(rd.fence, 0);
+    CHECK(DIBS_OK, dibs_trail_add(cl, "resign", name, 7, NULL, err));
+    rd = trail_of(cl, name);
+    assert_int_equal(rd.count, 2);
+    assert_int_equal(rd.fence, 7);
+    memset(long_name, 'n', sizeof(long_name) - 1);
+    long_name[sizeof(long_name) - 1] = '\0';
+    CHECK(DIBS_INVALID, dibs_trail_add(cl, "a", long_name, 0, NULL, err));
+    CHECK(DIBS_INVALID, dibs_trail_add(cl, "a", "", 0, NULL, err));
+    CHECK(DIBS_INVALID, dibs_trail_add(cl, "", name, 0, NULL, err));
+    CHECK(DIBS_INVALID, dibs_trail_add(cl, "a b", name, 0, NULL, err));
+    CHECK(DIBS_INVALID, dibs_trail_add(cl, "abcdefghijabcdefghijabcdefghijab",
+                                       name, 0, NULL, err));
+    assert_int_equal(trail_of(cl, name).count, 2);
+    dibs_close(cl);
+}
+
 /* A reason is kept to a bound, and cut between characters. */
 static void a_long_reason_is_cut_whole(void **state)
 {
@@ -296,6 +327,7 @@ int core_monitor_trail_tests(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_break_is_written_down),
         cmocka_unit_test(every_holder_is_written_down),
+        cmocka_unit_test(a_change_is_written_down),
         cmocka_unit_test(a_long_reason_is_cut_whole),
         cmocka_unit_test(a_dead_holder_is_stale_and_can_be_swept_away),
         cmocka_unit_test(a_holder_that_does_not_renew_is_stale),

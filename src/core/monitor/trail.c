@@ -1,4 +1,4 @@
-/* trail.c - what was done by force, kept in a log of the store.
+/* trail.c - what was done by force or by an operator, kept in a log of the store.
  *
  * An entry is lines of text, "key value", of which the first is "dibs-trail 1".
  * Control characters and backslashes of a value are written \xHH, so that a line
@@ -28,7 +28,7 @@ enum { KEEP = 1000, PAGE = 256 };
 
 /* The longest value of each key, with its NUL, and the longest entry: what comes
  * from elsewhere may be escaped throughout. */
-enum { REASON_MAX = 512, TEXT_MAX = 4 * (REASON_MAX + 1024) };
+enum { ACTION_MAX = 32, REASON_MAX = 512, TEXT_MAX = 4 * (REASON_MAX + 1024) };
 
 static bool is_plain(char c)
 {
@@ -86,24 +86,24 @@ static void put_holder(dibsx_buf *out, const char *text)
     put_line(out, "holder", shown, DIBS__WHO_MAX);
 }
 
-void dibs__trail_add(dibs_client *cl, const dibs__trail_item *item)
+static dibs_status
+append_item(dibs_client *cl, const dibs__trail_item *item, dibs_error *err)
 {
     char topic[DIBS_NAME_MAX + 1];
-    dibs_error err = {0};
     uint64_t position;
     dibsx_buf text;
-    dibs_status rc = dibs__name_full(cl, TOPIC, topic, &err);
+    dibs_status rc = dibs__name_full(cl, TOPIC, topic, err);
 
     dibsx_buf_init(&text, TEXT_MAX);
     dibsx_buf_puts(&text, HEAD);
-    put_line(&text, "action", item->action, 32);
+    put_line(&text, "action", item->action, ACTION_MAX);
     put_line(&text, "name", item->name, DIBS_NAME_MAX + 1);
     put_self(cl, &text);
     put_line(&text, "reason", item->reason ? item->reason : "", REASON_MAX);
     put_holder(&text, item->holder);
     dibsx_buf_printf(&text, "fence %" PRIu64 "\n", item->fence);
     if (rc == DIBS_OK && !dibsx_buf_ok(&text))
-        rc = dibsx_nomem(&err, "an entry of the trail");
+        rc = dibsx_nomem(err, "an entry of the trail");
     if (rc == DIBS_OK)
         rc = cl->st->ops->log->append(cl->st,
                                       &(dibs__append){.topic = topic,
@@ -111,17 +111,60 @@ void dibs__trail_add(dibs_client *cl, const dibs__trail_item *item)
                                                       .len = text.len,
                                                       .keep = KEEP},
                                       dibs__client_deadline(cl, dibsx_now()),
-                                      &position, &err);
-    if (rc != DIBS_OK)
+                                      &position, err);
+    dibsx_buf_fini(&text);
+    return rc;
+}
+
+void dibs__trail_add(dibs_client *cl, const dibs__trail_item *item)
+{
+    dibs_error err = {0};
+
+    if (append_item(cl, item, &err) != DIBS_OK)
         dibs__log(cl, DIBS_LOG_WARN, "trail",
                   "the end of %s by force was not written down: %s", item->name,
                   err.message);
-    dibsx_buf_fini(&text);
+}
+
+static dibs_status
+check_item(const char *action, const char *name, dibs_error *err)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyz0123456789-";
+
+    if (!action || !*action || strlen(action) >= ACTION_MAX ||
+        action[strspn(action, plain)])
+        return dibsx_fail(err, DIBS_INVALID,
+                          "the action must be 1 to %d of a to z, 0 to 9 and -",
+                          ACTION_MAX - 1);
+    if (!name || !*name || strlen(name) > DIBS_NAME_MAX)
+        return dibsx_fail(err, DIBS_INVALID, "the name must have 1 to %d bytes",
+                          DIBS_NAME_MAX);
+    return DIBS_OK;
+}
+
+dibs_status
+dibs_trail_add(dibs_client *cl, const char *action, const char *name,
+               uint64_t fence, const char *reason, dibs_error *err)
+{
+    DIBSX_UNCANCEL;
+    dibs_status rc = dibs__reach_usable(cl, err);
+
+    if (rc == DIBS_OK)
+        rc = check_item(action, name, err);
+    if (rc == DIBS_OK)
+        rc = append_item(cl,
+                         &(dibs__trail_item){.action = action,
+                                             .name = name,
+                                             .reason = reason,
+                                             .holder = "",
+                                             .fence = fence},
+                         err);
+    return rc;
 }
 
 /* An entry as it is read. */
 typedef struct page_entry {
-    char action[32];
+    char action[ACTION_MAX];
     char name[DIBS_NAME_MAX + 1];
     char by[DIBS__WHO_MAX];
     char reason[REASON_MAX];
