@@ -64,3 +64,34 @@ void dibs__serve_audit_log(dibs__http_exchange *ex, const char *action,
                                       {"reason", reason ? reason : "", 0}),
                     "%s %s", caller->name, action);
 }
+
+/* After DIBS_UNKNOWN it may have been done, which somebody will want to know. */
+static bool may_be_done(dibs_status rc)
+{
+    return rc == DIBS_OK || rc == DIBS_UNKNOWN;
+}
+
+void dibs__serve_audit_note(dibs__http_exchange *ex, const char *action,
+                            const char *target, uint64_t fence,
+                            const char *reason, dibs_status rc)
+{
+    dibs__serve *sv = dibs__http_arg(ex);
+    char cause[DIBS__SERVE_CAUSE_MAX];
+    dibs_error err = {0};
+    dibs_status added;
+
+    dibs__serve_audit_log(ex, action, target, fence, reason, rc);
+    if (!may_be_done(rc))
+        return;
+    dibs__serve_audit_cause(ex, reason, cause);
+    added = dibs_trail_add(sv->cl, action, target, fence, cause, &err);
+    /* A store without logs has no trail; docs/serve.md says so. */
+    if (added == DIBS_OK || added == DIBS_UNSUPPORTED)
+        return;
+    dibs__serve_counts_audit(&sv->counts);
+    dibs__serve_say(&sv->log, DIBS_LOG_WARN, "audit_failed",
+                    DIBS__SERVE_FACTS({"action", action, 0},
+                                      {"target", target, 0}),
+                    "the trail did not take %s of %s: %s", action, target,
+                    err.message);
+}

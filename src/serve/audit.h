@@ -1,8 +1,9 @@
 /* audit.h - changes with who made them, from where, and why.
  *
- * The trail of the store keeps revocations; the daemon adds to the reason who asked
- * it: "host is gone [who=ann from=10.0.0.7 request=4f0c...]". Every change is also a
- * line of the daemon's log. */
+ * The trail of the store keeps revocations and all other changes; the daemon adds to the
+ * reason who asked it: "host is gone [who=ann from=10.0.0.7 request=4f0c...]". Every
+ * change is also a line of the daemon's log. A change that the trail did not take is
+ * counted, and stays done. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_SERVE_AUDIT_H
 #define DIBS_SERVE_AUDIT_H
@@ -24,9 +25,15 @@ typedef struct dibs__serve_cause {
 
 void dibs__serve_audit_split(char *text, dibs__serve_cause *cause);
 
-/* The line of the log. */
+/* The line of the log, for what has its entry in the trail, or changes nothing. */
 void dibs__serve_audit_log(dibs__http_exchange *ex, const char *action,
                            const char *target, uint64_t fence,
                            const char *reason, dibs_status rc);
+
+/* The same, and an entry of the trail, unless the change has failed. Blocks for the
+ * store: not on the loop. */
+void dibs__serve_audit_note(dibs__http_exchange *ex, const char *action,
+                            const char *target, uint64_t fence,
+                            const char *reason, dibs_status rc);
 
 #endif

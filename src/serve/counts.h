@@ -32,6 +32,7 @@ typedef struct dibs__serve_counts {
     uint64_t sum;  /* of all requests */
     bool reloaded; /* the latest reload worked, or there was none */
     int64_t reloaded_wall_us;
+    uint64_t audit_failures;
 } dibs__serve_counts;
 
 void dibs__serve_counts_init(dibs__serve_counts *counts);
@@ -41,6 +42,9 @@ void dibs__serve_counts_fini(dibs__serve_counts *counts);
 void dibs__serve_counts_add(dibs__serve_counts *counts, const char *route,
                             int code, int64_t took_us);
 void dibs__serve_counts_reload(dibs__serve_counts *counts, bool worked);
+
+/* The trail did not take a change. */
+void dibs__serve_counts_audit(dibs__serve_counts *counts);
 
 /* How many requests were counted. */
 uint64_t dibs__serve_counts_sum(dibs__serve_counts *counts);

@@ -25,6 +25,9 @@ static const struct {
     [DIBS__SERVE_RELOAD_AT] = {"dibs_config_last_reload_timestamp_seconds",
                                "gauge",
                                "When a reload or the start last worked."},
+    [DIBS__SERVE_AUDIT_FAILURES] = {"dibs_audit_failures_total", "counter",
+                                    "Changes that were made, and that the "
+                                    "trail of the store did not take."},
     [DIBS__SERVE_ATTEMPTS] = {"dibs_lock_attempts_total", "counter",
                               "Acquires that this daemon began."},
     [DIBS__SERVE_ACQUIRED] = {"dibs_lock_acquired_total", "counter",

@@ -151,7 +151,7 @@ set_state(dibs__http_exchange *ex, const char *action, dibs_breaker_state state)
     if (rc == DIBS_OK)
         rc = dibs_breaker_force(breaker, state, &err);
     dibs_breaker_free(breaker);
-    dibs__serve_audit_log(ex, action, name, 0, reason, rc);
+    dibs__serve_audit_note(ex, action, name, 0, reason, rc);
     if (rc == DIBS_OK) {
         dibs__catalog_learn(&sv->catalog, DIBS__CATALOG_BREAKERS, name);
         dibs__http_answer_none(ex, 204);

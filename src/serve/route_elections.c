@@ -106,7 +106,7 @@ static void resign_own(dibs__http_exchange *ex, const char *session,
                                  "changed",
                                  name);
     } else {
-        dibs__serve_audit_log(ex, "resign", name, term, reason, DIBS_OK);
+        dibs__serve_audit_note(ex, "resign", name, term, reason, DIBS_OK);
         dibsx_json_pair_uint(dibs__http_answer(ex, 200), "resigned", term);
         table->wake(table->wake_arg);
     }

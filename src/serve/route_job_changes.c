@@ -73,7 +73,7 @@ void dibs__serve_post_job_run(dibs__http_exchange *ex)
     if (rc == DIBS_OK)
         rc = dibs__board_start(&board, job, id, params, count,
                                &(dibs__member_of){.batch = NULL}, &err);
-    dibs__serve_audit_log(ex, "job-run", job, 0, reason, rc);
+    dibs__serve_audit_note(ex, "job-run", job, 0, reason, rc);
     dibs__serve_changed(ex);
     if (rc == DIBS_OK)
         dibs__serve_answer_run(ex, &board, id);
@@ -143,8 +143,8 @@ change_job(dibs__http_exchange *ex, const dibs__board *board, const char *job,
         dibs__board_change_job(board, job, pause ? pause_state : unpause_state,
                                o, err);
 
-    dibs__serve_audit_log(ex, pause ? "job-pause" : "job-resume", job, 0,
-                          o->note, rc);
+    dibs__serve_audit_note(ex, pause ? "job-pause" : "job-resume", job, 0,
+                           o->note, rc);
     return rc;
 }
 

@@ -81,7 +81,7 @@ void dibs__serve_post_latch_reset(dibs__http_exchange *ex)
                               &reason))
         return;
     rc = dibs_latch_reset(sv->cl, name, &err);
-    dibs__serve_audit_log(ex, "latch-reset", name, 0, reason, rc);
+    dibs__serve_audit_note(ex, "latch-reset", name, 0, reason, rc);
     if (rc == DIBS_OK)
         dibs__http_answer_none(ex, 204);
     else

@@ -59,7 +59,7 @@ void dibs__serve_post_yield(dibs__http_exchange *ex)
         !dibs__serve_ask_int(ex, body, "fence", 0, FENCE_MAX, &fence))
         return;
     rc = dibs_lease_yield(sv->cl, name, (uint64_t)fence, &asked, &err);
-    dibs__serve_audit_log(ex, "yield", name, (uint64_t)fence, NULL, rc);
+    dibs__serve_audit_note(ex, "yield", name, (uint64_t)fence, NULL, rc);
     if (rc == DIBS_OK)
         dibsx_json_pair_uint(dibs__http_answer(ex, 200), "asked", asked);
     else

@@ -195,7 +195,7 @@ void dibs__serve_post_node_drain(dibs__http_exchange *ex)
         !dibs__serve_ask_board(ex, &board))
         return;
     rc = drain_node(&board, id, &err);
-    dibs__serve_audit_log(ex, "node-drain", id, 0, reason, rc);
+    dibs__serve_audit_note(ex, "node-drain", id, 0, reason, rc);
     dibs__serve_changed(ex);
     if (rc == DIBS_OK)
         dibsx_json_pair_text(dibs__http_answer(ex, 202), "id", id);

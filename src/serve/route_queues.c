@@ -225,8 +225,8 @@ static void set_paused(dibs__http_exchange *ex, bool paused)
         return;
     rc = paused ? dibs_queue_pause(sv->cl, name, &err)
                 : dibs_queue_resume(sv->cl, name, &err);
-    dibs__serve_audit_log(ex, paused ? "queue-pause" : "queue-resume", name, 0,
-                          reason, rc);
+    dibs__serve_audit_note(ex, paused ? "queue-pause" : "queue-resume", name, 0,
+                           reason, rc);
     if (rc == DIBS_OK)
         dibs__http_answer_none(ex, 204);
     else
@@ -306,7 +306,7 @@ void dibs__serve_post_purge(dibs__http_exchange *ex)
         !read_places(ex, body, &places))
         return;
     rc = dibs_queue_purge(sv->cl, name, places, &purged, &err);
-    dibs__serve_audit_log(ex, "queue-purge", name, 0, reason, rc);
+    dibs__serve_audit_note(ex, "queue-purge", name, 0, reason, rc);
     if (rc == DIBS_OK)
         answer_bulk(ex, name, "purged", purged, places);
     else
@@ -371,7 +371,7 @@ void dibs__serve_post_redrive(dibs__http_exchange *ex)
     rc = all ? dibs_queue_redrive(sv->cl, name, 0, (uint64_t)max, &redriven,
                                   &err)
              : redrive_ids(sv, name, ids, &redriven, &err);
-    dibs__serve_audit_log(ex, "queue-redrive", name, 0, reason, rc);
+    dibs__serve_audit_note(ex, "queue-redrive", name, 0, reason, rc);
     if (rc == DIBS_OK)
         answer_bulk(ex, name, "redriven", redriven, DIBS_ITEM_DEAD);
     else

@@ -300,7 +300,7 @@ void dibs__serve_post_run_cancel(dibs__http_exchange *ex)
         !dibs__serve_ask_board(ex, &board))
         return;
     rc = dibs__board_cancel(&board, id, &err);
-    dibs__serve_audit_log(ex, "run-cancel", id, 0, reason, rc);
+    dibs__serve_audit_note(ex, "run-cancel", id, 0, reason, rc);
     dibs__serve_changed(ex);
     if (rc == DIBS_OK)
         dibs__serve_answer_run(ex, &board, id);
@@ -331,7 +331,7 @@ void dibs__serve_post_run_rerun(dibs__http_exchange *ex)
                                   made, &err);
     if (rc == DIBS_OK)
         rc = dibs__board_rerun(&board, &older, made, from, &err);
-    dibs__serve_audit_log(ex, "run-rerun", id, 0, reason, rc);
+    dibs__serve_audit_note(ex, "run-rerun", id, 0, reason, rc);
     dibs__serve_changed(ex);
     if (rc == DIBS_OK)
         dibs__serve_answer_run(ex, &board, made);
@@ -373,7 +373,7 @@ void dibs__serve_post_run_resume(dibs__http_exchange *ex)
                             .data = data ? data->text : NULL,
                             .len = data && data->text ? data->len : 0},
         &err);
-    dibs__serve_audit_log(ex, "run-resume", id, 0, reason, rc);
+    dibs__serve_audit_note(ex, "run-resume", id, 0, reason, rc);
     dibs__serve_changed(ex);
     if (rc == DIBS_OK)
         dibs__serve_answer_run(ex, &board, id);

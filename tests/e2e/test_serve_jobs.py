@@ -85,6 +85,11 @@ class Jobs(ServeCase):
 
         return wait_until(found, f"{run} in {states}")
 
+    def trail(self, name):
+        """What the store keeps of changes, newest first."""
+        return [(entry["action"], entry["who"], entry["reason"])
+                for entry in self.daemon.get("/v1/audit", query={"name": name}).json["items"]]
+
     def test_jobs(self):
         answer = self.daemon.get("/v1/jobs", role="read").json
         names = [job["name"] for job in answer["items"]]
@@ -167,6 +172,8 @@ class Jobs(ServeCase):
         self.open_gate()
         again = self.run_of(self.daemon.post(f"/v1/runs/{run}/rerun", headers={"Idempotency-Key": "again"}))
         self.assertEqual(again, "slow.again")
+        self.assertEqual(self.trail(run), [("run-rerun", "admin", ""), ("run-cancel", "admin", "enough")])
+        self.assertIn(("job-run", "admin", ""), self.trail("slow"))
         self.assertEqual(self.await_run(again, "OK")["origin"], run)
 
     def test_a_rerun_has_the_same_parameters(self):
@@ -260,6 +267,7 @@ class Jobs(ServeCase):
         self.assertEqual([j["name"] for j in self.daemon.get("/v1/jobs", query={"status": "paused"}).json["items"]], ["nightly"])
         self.assertEqual(self.daemon.get("/v1/jobs/nightly/next").json["items"], [])
         self.assertEqual(self.daemon.post("/v1/jobs/nightly/resume").json, {"job": "nightly", "paused": False})
+        self.assertEqual(self.trail("nightly")[:2], [("job-resume", "admin", ""), ("job-pause", "admin", "disk is full")])
         self.assertEqual(self.daemon.get("/v1/jobs/nightly").json["status"], "due")
         self.assertEqual(self.daemon.post("/v1/jobs/pause", {"match": "[gn]*", "reason": "r"}).json, {"jobs": ["graph", "nightly"]})
         self.assertEqual(self.daemon.post("/v1/jobs/resume", {"match": "*"}).json, {"jobs": ["graph", "nightly"]})

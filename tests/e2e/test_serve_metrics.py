@@ -53,9 +53,9 @@ class Metrics(ServeCase):
         for text in ("one", "two", "three"):
             self.daemon.dibs("queue", "push", name, text)
         self.daemon.dibs("queue", "push", name, "later", "--delay", "1h")
-        now = self.until(f'dibs_queue_messages{{queue="{name}",state="ready"}}', 3)
+        now = self.until(f'dibs_queue_pushed_total{{queue="{name}"}}', 4)
+        self.assertEqual(now[f'dibs_queue_messages{{queue="{name}",state="ready"}}'], 3)
         self.assertEqual(now[f'dibs_queue_messages{{queue="{name}",state="later"}}'], 1)
-        self.assertEqual(now[f'dibs_queue_pushed_total{{queue="{name}"}}'], 4)
         self.daemon.dibs("queue", "run", "--once", name, "--", "true")
         now = self.until(f'dibs_queue_done_total{{queue="{name}"}}', 1)
         self.assertEqual(now[f'dibs_queue_messages{{queue="{name}",state="ready"}}'], 2)

@@ -34,7 +34,16 @@ class Base(ServeCase):
                      and line["target"] == target and line["result"] == result]
             return lines[0] if lines else None
 
-        return wait_until(look, f"{action} of {target} in the log")
+        line = wait_until(look, f"{action} of {target} in the log")
+        self.assert_trail(action, target, line["reason"], line["request"])
+        return line
+
+    def assert_trail(self, action, target, reason, request):
+        """The store keeps what the log has."""
+        entries = self.daemon.get("/v1/audit", role="read", query={"name": target}).json["items"]
+        found = [entry for entry in entries if entry["request"] == request]
+        self.assertEqual([(entry["action"], entry["reason"], entry["from"]) for entry in found], [(action, reason, "127.0.0.1")])
+        self.assertIn(found[0]["who"], self.daemon.tokens)
 
     def behind(self, *args):
         """A command of dibs that goes on until the test ends."""
