@@ -1,8 +1,9 @@
-/* route_overview.c - what a first page shows: counts, the most wanted locks, and what
- * needs attention; and the history of one lock. Threads of the server. */
+/* route_overview.c - what a first page shows: counts, the most wanted locks, what needs
+ * attention, and the jobs that are due next; and the history of one lock. Threads of the server. */
 /* SPDX-License-Identifier: MIT */
 #include "serve/ask.h"
 #include "serve/daemon.h"
+#include "serve/job_row.h"
 #include "serve/routes.h"
 #include "serve/row.h"
 #include <stdio.h>
@@ -11,6 +12,7 @@
 enum {
     CONTENDED_MAX = 10,
     ATTENTION_MAX = 50,
+    NEXT_MAX = 10,
     LONG_WAIT_MS = 60000,
     LOOK_WAIT_MS = 1000
 };
@@ -129,6 +131,53 @@ static void put_attention(dibsx_json *js, const dibs__serve_picture *picture)
     dibsx_json_close(js, ']');
 }
 
+/* The jobs that are due next, the first first. */
+static size_t find_next(const dibs__board_picture *board,
+                        const dibs__board_row *top[NEXT_MAX + 1])
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < board->count; i++) {
+        const dibs__board_row *row = &board->rows[i];
+        size_t at = count;
+
+        if (!row->state.next_s || row->state.paused)
+            continue;
+        for (; at > 0 && top[at - 1]->state.next_s > row->state.next_s; at--)
+            top[at] = top[at - 1];
+        top[at] = row;
+        count += count < NEXT_MAX;
+    }
+    return count;
+}
+
+/* A store without commits has no jobs. */
+static void put_next(dibsx_json *js, dibs__serve *sv)
+{
+    dibs__board_picture *board =
+        dibs__board_look_take(&sv->board_look, LOOK_WAIT_MS);
+    const dibs__board_row *top[NEXT_MAX + 1] = {NULL};
+    const size_t count =
+        board && board->rc == DIBS_OK ? find_next(board, top) : 0;
+
+    dibsx_json_key(js, "next");
+    dibsx_json_open(js, '[');
+    for (size_t i = 0; i < count; i++) {
+        const int64_t due_us = top[i]->state.next_s * 1000000;
+
+        dibsx_json_open(js, '{');
+        dibsx_json_pair_text(js, "job", top[i]->state.job);
+        dibs__json_at(js, "at", due_us);
+        dibsx_json_pair_int(js, "in_ms",
+                            due_us > board->now_us
+                                ? (due_us - board->now_us) / 1000
+                                : 0);
+        dibsx_json_close(js, '}');
+    }
+    dibsx_json_close(js, ']');
+    dibs__board_picture_drop(board);
+}
+
 void dibs__serve_get_overview(dibs__http_exchange *ex)
 {
     dibs__serve *sv = dibs__http_arg(ex);
@@ -141,6 +190,7 @@ void dibs__serve_get_overview(dibs__http_exchange *ex)
     put_counts(js, picture);
     put_contended(js, picture, since_ms);
     put_attention(js, picture);
+    put_next(js, sv);
     dibsx_json_key(js, "store");
     dibsx_json_open(js, '{');
     dibsx_json_pair_text(js, "url", dibs_url(sv->cl));

@@ -134,6 +134,15 @@ class Jobs(ServeCase):
         self.assert_problem(self.daemon.get("/v1/jobs/nightly/next", query={"tz": "No/Where"}), 400, "invalid")
         self.assertEqual(self.daemon.get("/v1/jobs/slow/next").json["items"], [])
 
+    def test_overview_has_the_next_ticks(self):
+        due = {job["name"]: job["next_at"] for job in self.daemon.get("/v1/jobs").json["items"]
+               if job["next_at"] and not job["paused"]}
+        rows = self.daemon.get("/v1/overview", role="read").json["next"]
+        self.assertEqual({row["job"] for row in rows}, set(due))
+        self.assertEqual(rows, sorted(rows, key=lambda row: row["at"]))
+        self.assertIn(("nightly", due["nightly"]), [(row["job"], row["at"]) for row in rows])
+        self.assertTrue(all(row["in_ms"] >= 0 for row in rows))
+
     def test_run_with_params(self):
         run = self.start("hello", {"params": {"who": "ann"}, "reason": "to see it"}, role="operate")
         record = self.await_run(run, "OK")
