@@ -2,6 +2,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "serve/audit.h"
 #include "serve/daemon.h"
+#include "serve/problem.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -71,27 +72,59 @@ static bool may_be_done(dibs_status rc)
     return rc == DIBS_OK || rc == DIBS_UNKNOWN;
 }
 
-void dibs__serve_audit_note(dibs__http_exchange *ex, const char *action,
-                            const char *target, uint64_t fence,
-                            const char *reason, dibs_status rc)
+/* False: the trail did not take it. A store without logs has no trail, as docs/serve.md
+ * says; and a thing that cannot have such a name is not changed anyway. */
+static bool add_entry(dibs__http_exchange *ex, const char *action,
+                      const char *target, uint64_t fence, const char *reason)
 {
     dibs__serve *sv = dibs__http_arg(ex);
     char cause[DIBS__SERVE_CAUSE_MAX];
     dibs_error err = {0};
-    dibs_status added;
+    dibs_status rc;
 
-    dibs__serve_audit_log(ex, action, target, fence, reason, rc);
-    if (!may_be_done(rc))
-        return;
     dibs__serve_audit_cause(ex, reason, cause);
-    added = dibs_trail_add(sv->cl, action, target, fence, cause, &err);
-    /* A store without logs has no trail; docs/serve.md says so. */
-    if (added == DIBS_OK || added == DIBS_UNSUPPORTED)
-        return;
+    rc = dibs_trail_add(sv->cl, action, target, fence, cause, &err);
+    if (rc == DIBS_OK || rc == DIBS_UNSUPPORTED || rc == DIBS_INVALID)
+        return true;
     dibs__serve_counts_audit(&sv->counts);
     dibs__serve_say(&sv->log, DIBS_LOG_WARN, "audit_failed",
                     DIBS__SERVE_FACTS({"action", action, 0},
                                       {"target", target, 0}),
                     "the trail did not take %s of %s: %s", action, target,
                     err.message);
+    return false;
+}
+
+void dibs__serve_audit_note(dibs__http_exchange *ex, const char *action,
+                            const char *target, uint64_t fence,
+                            const char *reason, dibs_status rc)
+{
+    dibs__serve_audit_log(ex, action, target, fence, reason, rc);
+    if (may_be_done(rc))
+        (void)add_entry(ex, action, target, fence, reason);
+}
+
+bool dibs__serve_audit_begin(dibs__http_exchange *ex, const char *action,
+                             const char *target, const char *reason)
+{
+    if (add_entry(ex, action, target, 0, reason))
+        return true;
+    (void)dibs__serve_refuse(ex, 503, "unavail",
+                             "The trail of the store does not take the entry; "
+                             "nothing changed, try again");
+    dibs__http_set(ex, "Retry-After", "1");
+    return false;
+}
+
+void dibs__serve_audit_end(dibs__http_exchange *ex, const char *action,
+                           const char *target, const char *reason,
+                           dibs_status rc)
+{
+    char failed[32];
+
+    dibs__serve_audit_log(ex, action, target, 0, reason, rc);
+    if (may_be_done(rc))
+        return;
+    snprintf(failed, sizeof(failed), "%s-failed", action);
+    (void)add_entry(ex, failed, target, 0, dibs_status_name(rc));
 }

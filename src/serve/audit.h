@@ -2,8 +2,9 @@
  *
  * The trail of the store keeps revocations and all other changes; the daemon adds to the
  * reason who asked it: "host is gone [who=ann from=10.0.0.7 request=4f0c...]". Every
- * change is also a line of the daemon's log. A change that the trail did not take is
- * counted, and stays done. */
+ * change is also a line of the daemon's log. The entry of an
+ * operator's change comes after it. That of an admin's comes before it; without it
+ * nothing is changed. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_SERVE_AUDIT_H
 #define DIBS_SERVE_AUDIT_H
@@ -30,10 +31,20 @@ void dibs__serve_audit_log(dibs__http_exchange *ex, const char *action,
                            const char *target, uint64_t fence,
                            const char *reason, dibs_status rc);
 
-/* The same, and an entry of the trail, unless the change has failed. Blocks for the
- * store: not on the loop. */
+/* The same, and an entry of the trail, unless the change has failed. For changes of the
+ * role operate. Blocks for the store: not on the loop. */
 void dibs__serve_audit_note(dibs__http_exchange *ex, const char *action,
                             const char *target, uint64_t fence,
                             const char *reason, dibs_status rc);
+
+/* For changes of the role admin: the entry is there before the change. False after a
+ * refusal: the trail does not take it, and nothing may be changed. The end is the line
+ * of the log, and after a failure an entry "ACTION-failed". Both block for the store. */
+DIBS_MUST_CHECK bool
+dibs__serve_audit_begin(dibs__http_exchange *ex, const char *action,
+                        const char *target, const char *reason);
+void dibs__serve_audit_end(dibs__http_exchange *ex, const char *action,
+                           const char *target, const char *reason,
+                           dibs_status rc);
 
 #endif

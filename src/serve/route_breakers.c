@@ -147,11 +147,13 @@ set_state(dibs__http_exchange *ex, const char *action, dibs_breaker_state state)
         !dibs__serve_ask_text(ex, body, "reason", DIBS__SERVE_REASON_MAX,
                               &reason))
         return;
+    if (!dibs__serve_audit_begin(ex, action, name, reason))
+        return;
     rc = dibs_breaker_new(sv->cl, name, DIBS_BREAKER_OPTS(), &breaker, &err);
     if (rc == DIBS_OK)
         rc = dibs_breaker_force(breaker, state, &err);
     dibs_breaker_free(breaker);
-    dibs__serve_audit_note(ex, action, name, 0, reason, rc);
+    dibs__serve_audit_end(ex, action, name, reason, rc);
     if (rc == DIBS_OK) {
         dibs__catalog_learn(&sv->catalog, DIBS__CATALOG_BREAKERS, name);
         dibs__http_answer_none(ex, 204);

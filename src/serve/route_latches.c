@@ -80,8 +80,10 @@ void dibs__serve_post_latch_reset(dibs__http_exchange *ex)
         !dibs__serve_ask_text(ex, body, "reason", DIBS__SERVE_REASON_MAX,
                               &reason))
         return;
+    if (!dibs__serve_audit_begin(ex, "latch-reset", name, reason))
+        return;
     rc = dibs_latch_reset(sv->cl, name, &err);
-    dibs__serve_audit_note(ex, "latch-reset", name, 0, reason, rc);
+    dibs__serve_audit_end(ex, "latch-reset", name, reason, rc);
     if (rc == DIBS_OK)
         dibs__http_answer_none(ex, 204);
     else

@@ -194,8 +194,10 @@ void dibs__serve_post_node_drain(dibs__http_exchange *ex)
                               &reason) ||
         !dibs__serve_ask_board(ex, &board))
         return;
+    if (!dibs__serve_audit_begin(ex, "node-drain", id, reason))
+        return;
     rc = drain_node(&board, id, &err);
-    dibs__serve_audit_note(ex, "node-drain", id, 0, reason, rc);
+    dibs__serve_audit_end(ex, "node-drain", id, reason, rc);
     dibs__serve_changed(ex);
     if (rc == DIBS_OK)
         dibsx_json_pair_text(dibs__http_answer(ex, 202), "id", id);

@@ -305,8 +305,10 @@ void dibs__serve_post_purge(dibs__http_exchange *ex)
     if (!read_change(ex, "states reason", &name, &body, &reason) ||
         !read_places(ex, body, &places))
         return;
+    if (!dibs__serve_audit_begin(ex, "queue-purge", name, reason))
+        return;
     rc = dibs_queue_purge(sv->cl, name, places, &purged, &err);
-    dibs__serve_audit_note(ex, "queue-purge", name, 0, reason, rc);
+    dibs__serve_audit_end(ex, "queue-purge", name, reason, rc);
     if (rc == DIBS_OK)
         answer_bulk(ex, name, "purged", purged, places);
     else
@@ -368,10 +370,12 @@ void dibs__serve_post_redrive(dibs__http_exchange *ex)
                                  LIMIT_MAX);
         return;
     }
+    if (!dibs__serve_audit_begin(ex, "queue-redrive", name, reason))
+        return;
     rc = all ? dibs_queue_redrive(sv->cl, name, 0, (uint64_t)max, &redriven,
                                   &err)
              : redrive_ids(sv, name, ids, &redriven, &err);
-    dibs__serve_audit_note(ex, "queue-redrive", name, 0, reason, rc);
+    dibs__serve_audit_end(ex, "queue-redrive", name, reason, rc);
     if (rc == DIBS_OK)
         answer_bulk(ex, name, "redriven", redriven, DIBS_ITEM_DEAD);
     else

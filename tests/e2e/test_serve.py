@@ -1,9 +1,11 @@
 """`dibs serve`: start, probes, tokens and roles, requests that are refused, reload, drain."""
 # SPDX-License-Identifier: MIT
+import contextlib
 import json
 import os
 import signal
 import socket
+import sqlite3
 import subprocess
 import unittest
 
@@ -157,6 +159,29 @@ class Lives(unittest.TestCase):
             over = daemon.get("/v1/overview").json
             self.assertEqual((over["store"]["up"], over["attention"][0]["kind"]), (False, "store"))
             self.assertIn("dibs_backend_up 0\n", daemon.get("/metrics").text)
+
+    def test_no_entry_no_change(self):
+        """An admin changes nothing that the trail does not keep; what an operator did stays done, and is counted."""
+        daemon = self.start()
+        daemon.dibs("queue", "push", "mail", "item")
+        with contextlib.closing(sqlite3.connect(daemon.url[len("sqlite:"):], timeout=PATIENCE)) as store:
+            store.execute("CREATE TRIGGER no_trail BEFORE INSERT ON log WHEN NEW.topic LIKE '%dibs.trail' "
+                          "BEGIN SELECT RAISE(ABORT, 'no trail'); END")
+            store.commit()
+            refused = daemon.post("/v1/queues/mail/purge", {"states": ["ready"], "reason": "old"})
+            self.assertEqual((refused.status, refused.json["code"]), (503, "unavail"), refused.text)
+            self.assertEqual(daemon.get("/v1/queues/mail").json["ready"], 1)
+            self.assertEqual(daemon.post("/v1/queues/mail/pause").status, 204)
+            self.assertTrue(daemon.get("/v1/queues/mail").json["paused"])
+            self.assertIn("dibs_audit_failures_total 2\n", daemon.get("/metrics").text)
+            self.assertEqual(daemon.await_event("audit_failed", 2)["action"], "queue-pause")
+            store.execute("DROP TRIGGER no_trail")
+            store.commit()
+        purged = daemon.post("/v1/queues/mail/purge", {"states": ["ready"], "reason": "old"})
+        self.assertEqual((purged.status, purged.json["purged"]), (200, 1), purged.text)
+        self.assertEqual(daemon.post("/v1/queues/none/purge", {"states": ["ready"]}).status, 404)
+        self.assertEqual([(entry["action"], entry["name"], entry["reason"]) for entry in daemon.get("/v1/audit").json["items"]],
+                         [("queue-purge-failed", "none", "NOTFOUND"), ("queue-purge", "none", ""), ("queue-purge", "mail", "old")])
 
     def test_few_files(self):
         daemon = self.start("--connections-max", "500", wrap=["sh", "-c", 'ulimit -n 300; exec "$@"', "sh"])
