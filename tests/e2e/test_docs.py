@@ -12,6 +12,28 @@ import unittest
 from support import DIBS, PATIENCE, ROOT, Case, main
 
 
+class Security(unittest.TestCase):
+    def test_every_test_that_it_names_is_there(self):
+        with open(os.path.join(ROOT, "docs", "security.md"), encoding="utf-8") as file:
+            rows = [line for line in file if line.startswith("| ")][2:]
+        texts = {}
+        for folder in ("e2e", "unit", "web"):
+            for path in glob.glob(os.path.join(ROOT, "tests", folder, "test_*")):
+                with open(path, encoding="utf-8") as file:
+                    texts[os.path.basename(path)] = file.read()
+        self.assertGreater(len(rows), 15)
+        for row in rows:
+            tests = row.split(" | ")[2].rstrip(" |\n")
+            text = None
+            if tests.startswith("none:"):
+                continue
+            for name in re.findall(r"`([^`]+)`", tests):
+                if ": " in name:
+                    path, name = name.split(": ")
+                    text = texts[path]
+                self.assertRegex(text, rf"\b{name}\b", row)
+
+
 class ManPages(Case):
     def setUp(self):
         super().setUp()

@@ -1,5 +1,6 @@
 """Clients that mean harm to `dibs serve`: slow, many, silent, oversized, ambiguous. `make load` runs it at length."""
 # SPDX-License-Identifier: MIT
+import json
 import os
 import resource
 import socket
@@ -127,6 +128,41 @@ class Threats(ServeCase):
         self.assertEqual(self.status_of(b"GET /livez HTTP/1.1\r\n" + host + b"Cookie: " + b"c" * 12 * 1024
                                         + b"\r\nConnection: close\r\n\r\n"), [200])
         self.assertEqual(self.daemon.get("/v1/locks", query={"q": "x" * 9000}).status, 200)
+
+    def test_names_end_no_line_of_the_log(self):
+        self.assert_problem(self.daemon.post("/v1/breakers/~/trip", {}, query={"name": "a\nb"}), 400, "invalid")
+        name = "a{\u202e\u2028\"x"
+        reasons = ("two\\nlines", '","who":"nobody', "\u2028\u202eback")
+        self.assert_problem(self.daemon.post("/v1/breakers/a/trip", {"reason": "two\nlines \x1b[31m"}), 400, "invalid")
+        for reason in reasons:
+            tripped = self.daemon.post("/v1/breakers/~/trip", {"reason": reason}, query={"name": name})
+            self.assertEqual(tripped.status, 204, tripped.text)
+        wait_until(lambda: [line["reason"] for line in self.daemon.log() if line.get("target") == name] == list(reasons), "the lines")
+        with open(self.daemon.log_path, "rb") as file:
+            raw = file.read()
+        for line in raw.decode().split("\n")[:-1]:
+            self.assertIsInstance(json.loads(line), dict, line)
+        self.assertFalse(set(raw) & (set(range(32)) - {10} | {127}), "control characters in the log")
+        self.assertEqual({line["who"] for line in self.daemon.log() if line["event"] == "audit"}, {"admin"})
+
+    def test_nothing_shows_a_secret(self):
+        """Owners, sessions and tokens, in lists, metrics, the trail, events and the log."""
+        name = self.name()
+        lease = self.daemon.post("/v1/leases/" + name, {"ttl_ms": 60000}).json["token"]
+        session = self.daemon.post("/v1/sessions", {"ttl_ms": 60000}).json["session"]
+        wait_until(lambda: self.daemon.ask("PUT", f"/v1/sessions/{session}/leases/one", {"name": name + "-2"}).status == 201, "a lease")
+        self.daemon.post(f"/v1/locks/{name}/yield", {})
+        wait_until(lambda: self.daemon.get("/v1/locks", query={"prefix": name}).json["total"] == 2, "both in the look")
+        paths = ["/metrics", "/v1/locks", "/v1/locks/" + name, f"/v1/locks/{name}/history", "/v1/waits", "/v1/stats", "/v1/audit",
+                 "/v1/overview", "/v1/feed", "/v1/tokens", "/v1/whoami", "/version", "/v1/state", "/admin/locks/" + name]
+        pages = {path: self.daemon.get(path).text for path in paths}
+        pages["the log"] = self.daemon.log_text()
+        hashes = [line.split("sha256:")[1][:64] for line in open(self.daemon.file, encoding="ascii") if "sha256:" in line]
+        self.assertEqual(len(hashes), 3)
+        for secret in (lease.split(":")[0], session, *self.daemon.tokens.values(), *hashes):
+            for path, text in pages.items():
+                self.assertNotIn(secret, text, path)
+        self.assertIn(lease[:8], pages["/v1/locks/" + name])
 
     def test_smuggling(self):
         """A request whose end is not clear is refused, and nothing after it is taken for another."""
