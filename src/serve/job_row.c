@@ -214,15 +214,30 @@ put_wait(dibsx_json *js, const dibs__run_step *step, const dibs__step *own)
     dibs__json_at(js, "due_at", step->at_us);
 }
 
-static void
-put_run_step(dibsx_json *js, const dibs__run_step *step, const dibs__step *own)
+/* The node that has a step, or had it last: the record of a step that has ended names
+ * none, but its attempts do. */
+static const char *node_of(const dibs__run *run, size_t index)
 {
+    const char *node = run->steps[index].node;
+    const bool ended = dibs__state_final(run->steps[index].state);
+
+    for (size_t i = run->attempt_count; ended && i > 0 && !*node; i--)
+        if (run->attempts[i - 1].step == index)
+            node = run->attempts[i - 1].node;
+    return node;
+}
+
+static void put_run_step(dibsx_json *js, const dibs__run *run, size_t index,
+                         const dibs__step *own)
+{
+    const dibs__run_step *step = &run->steps[index];
+
     dibsx_json_open(js, '{');
     dibsx_json_pair_text(js, "name", step->name);
     dibsx_json_pair_text(js, "state", dibs__run_state_name(step->state));
     dibsx_json_pair_text(js, "reason", reason_of(step->reason));
     dibsx_json_pair_uint(js, "attempt", step->attempt);
-    put_text(js, "node", step->node);
+    put_text(js, "node", node_of(run, index));
     dibsx_json_pair_int(js, "exit_code", step->exit_code);
     dibs__json_at(js, "begun_at", step->begun_us);
     dibs__json_at(js, "ended_at", step->ended_us);
@@ -290,7 +305,7 @@ void dibs__run_row_json(dibsx_json *js, const dibs__run *run,
     dibsx_json_key(js, "steps");
     dibsx_json_open(js, '[');
     for (size_t i = 0; i < run->step_count; i++)
-        put_run_step(js, &run->steps[i],
+        put_run_step(js, run, i,
                      job ? dibs__job_step(job, run->steps[i].name) : NULL);
     dibsx_json_close(js, ']');
     if (whole)

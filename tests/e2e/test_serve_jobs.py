@@ -239,6 +239,8 @@ class Jobs(ServeCase):
         record = self.await_run(run, "FAILED")
         self.assertEqual((record["reason"], record["steps"][0]["exit_code"]), ("failed", 3))
         self.assertEqual([attempt["exit_code"] for attempt in record["attempts"]], [3])
+        self.assertTrue(record["attempts"][0]["node"])
+        self.assertEqual(record["steps"][0]["node"], record["attempts"][0]["node"])
         failed = self.daemon.get("/v1/runs", query={"state": "failed", "job": "fails"}).json["items"]
         self.assertIn(run, [item["id"] for item in failed])
         etag = self.daemon.get("/v1/runs/" + run).headers["ETag"]
