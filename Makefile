@@ -13,7 +13,7 @@ build = cmake --build $(1) $(if $(VERBOSE),--verbose,-- --quiet)
 need = for tool in cmake ninja; do command -v $$tool >/dev/null || \
 	exec tools/install-packages.sh --name "cannot build: $$tool is not installed" build; done
 
-.PHONY: all run test test-long test-trixie test-bookworm bench chaos mutants coverage fuzz soak load spec web screenshots format tidy install uninstall clean help
+.PHONY: all run test test-long test-trixie test-bookworm bench chaos mutants coverage fuzz soak load api-fuzz spec web screenshots format tidy install uninstall clean help
 
 all: ## build build/dibs and build/libdibs.so (the default)
 	@$(need)
@@ -76,6 +76,12 @@ load: ## put dibs serve under 5,000 slow heads, 10,000 idle connections and 1,00
 	@$(call configure,bench,build/bench)
 	@cmake --build build/bench --target dibs -- --quiet
 	@DIBS_LOAD=1 DIBS_BIN=$(CURDIR)/build/bench/dibs python3 tests/e2e/test_serve_threats.py
+
+api-fuzz: ## send made-up requests to every route of dibs serve, by its OpenAPI document (EXAMPLES=40)
+	@tools/install-packages.sh build test
+	@$(call configure,bench,build/bench)
+	@cmake --build build/bench --target dibs -- --quiet
+	@DIBS_BIN=$(CURDIR)/build/bench/dibs python3 tools/api-fuzz.py build
 
 spec: ## search the models of the lease rules, and see each rule missed when it is out
 	@tools/install-packages.sh build test
