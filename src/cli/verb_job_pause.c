@@ -9,40 +9,6 @@
 
 #include <string.h>
 
-typedef struct pause_order {
-    const char *by;
-    const char *note;
-    int64_t until_us;
-} pause_order;
-
-static dibs_status
-pause_state(const dibs__job *job, dibs__job_state *state,
-            const dibs__ticker *tk, int64_t now_us, void *arg, dibs_error *err)
-{
-    const pause_order *o = arg;
-
-    (void)job;
-    (void)tk;
-    if (o->until_us && o->until_us <= now_us)
-        return dibsx_fail(err, DIBS_INVALID,
-                          "the time of --until has passed on the store's "
-                          "clock");
-    dibs__job_pause(state, o->by, o->note, o->until_us);
-    return DIBS_OK;
-}
-
-/* A job that is not paused is left alone. */
-static dibs_status unpause_state(const dibs__job *job, dibs__job_state *state,
-                                 const dibs__ticker *tk, int64_t now_us,
-                                 void *arg, dibs_error *err)
-{
-    (void)arg;
-    (void)err;
-    if (state->paused)
-        dibs__job_unpause(job, state, tk, now_us);
-    return DIBS_OK;
-}
-
 static dibs_status
 reset_state(const dibs__job *job, dibs__job_state *state,
             const dibs__ticker *tk, int64_t now_us, void *arg, dibs_error *err)
@@ -53,17 +19,34 @@ reset_state(const dibs__job *job, dibs__job_state *state,
     return DIBS_OK;
 }
 
+/* Changes one job of a board; `order` is that of a pause. */
+typedef dibs_status change_fn(const dibs__board *board, const char *job,
+                              const dibs__pause_order *order, dibs_error *err);
+
+static dibs_status unpause_one(const dibs__board *board, const char *job,
+                               const dibs__pause_order *order, dibs_error *err)
+{
+    (void)order;
+    return dibs__board_unpause(board, job, err);
+}
+
+static dibs_status reset_one(const dibs__board *board, const char *job,
+                             const dibs__pause_order *order, dibs_error *err)
+{
+    (void)order;
+    return dibs__board_change_job(board, job, reset_state, NULL, err);
+}
+
 typedef struct change {
-    dibs__state_fn *fn;
-    void *arg;
+    change_fn *fn;
+    const dibs__pause_order *order;
 } change;
 
 static int change_one(const dibs__command *cmd, dibs__open_board *ob,
                       const char *name, const change *c)
 {
     dibs_error err = {0};
-    dibs_status rc =
-        dibs__board_change_job(&ob->board, name, c->fn, c->arg, &err);
+    dibs_status rc = c->fn(&ob->board, name, c->order, &err);
 
     return rc == DIBS_OK ? 0 : dibs__cli_fail(cmd, &err);
 }
@@ -103,8 +86,8 @@ static int pause_jobs(const dibs__command *cmd)
     const char *until = dibs__opt_text(cmd, "until");
     const char *note = dibs__opt_text(cmd, "note");
     dibs__open_board ob;
-    pause_order o = {.by = ob.who, .note = note ? note : ""};
-    change c = {pause_state, &o};
+    dibs__pause_order o = {.by = ob.who, .note = note ? note : ""};
+    change c = {dibs__board_pause, &o};
     dibs__zone *utc = NULL;
     dibs_error err = {0};
     int64_t until_s = 0;
@@ -134,7 +117,7 @@ static int pause_jobs(const dibs__command *cmd)
 
 static int unpause_jobs(const dibs__command *cmd)
 {
-    change c = {unpause_state, NULL};
+    change c = {unpause_one, NULL};
     dibs__open_board ob;
     int code = dibs__board_open(cmd, &ob);
 
@@ -146,7 +129,7 @@ static int unpause_jobs(const dibs__command *cmd)
 
 static int reset_job(const dibs__command *cmd)
 {
-    change c = {reset_state, NULL};
+    change c = {reset_one, NULL};
     dibs__open_board ob;
     int code = dibs__board_open(cmd, &ob);
 

@@ -321,3 +321,44 @@ dibs__board_change_job(const dibs__board *board, const char *job,
 
     return try_rounds(board, try_job, &jc, job, err);
 }
+
+static dibs_status
+pause_state(const dibs__job *job, dibs__job_state *state,
+            const dibs__ticker *tk, int64_t now_us, void *arg, dibs_error *err)
+{
+    const dibs__pause_order *order = arg;
+
+    (void)job;
+    (void)tk;
+    if (order->until_us && order->until_us <= now_us)
+        return dibsx_fail(err, DIBS_INVALID,
+                          "the end of the pause has passed on the store's "
+                          "clock");
+    dibs__job_pause(state, order->by, order->note, order->until_us);
+    return DIBS_OK;
+}
+
+static dibs_status unpause_state(const dibs__job *job, dibs__job_state *state,
+                                 const dibs__ticker *tk, int64_t now_us,
+                                 void *arg, dibs_error *err)
+{
+    (void)arg;
+    (void)err;
+    if (state->paused)
+        dibs__job_unpause(job, state, tk, now_us);
+    return DIBS_OK;
+}
+
+dibs_status dibs__board_pause(const dibs__board *board, const char *job,
+                              const dibs__pause_order *order, dibs_error *err)
+{
+    dibs__pause_order copy = *order;
+
+    return dibs__board_change_job(board, job, pause_state, &copy, err);
+}
+
+dibs_status
+dibs__board_unpause(const dibs__board *board, const char *job, dibs_error *err)
+{
+    return dibs__board_change_job(board, job, unpause_state, NULL, err);
+}

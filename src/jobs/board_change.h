@@ -58,6 +58,21 @@ DIBS_MUST_CHECK dibs_status dibs__board_change_job(const dibs__board *board,
                                                    dibs__state_fn *change,
                                                    void *arg, dibs_error *err);
 
+/* Pauses a job, or ends its pause; a job that is not paused is left alone. INVALID: the
+ * end of the pause has passed on the store's clock. */
+typedef struct dibs__pause_order {
+    const char *by;
+    const char *note;
+    int64_t until_us; /* 0: until it is unpaused */
+} dibs__pause_order;
+DIBS_MUST_CHECK dibs_status dibs__board_pause(const dibs__board *board,
+                                              const char *job,
+                                              const dibs__pause_order *order,
+                                              dibs_error *err);
+DIBS_MUST_CHECK dibs_status dibs__board_unpause(const dibs__board *board,
+                                                const char *job,
+                                                dibs_error *err);
+
 /* All of these answer STALE if others have been faster again and again. */
 
 #endif

@@ -83,68 +83,39 @@ void dibs__serve_post_job_run(dibs__http_exchange *ex)
 
 /* ---- pause and resume */
 
-typedef struct pause_order {
-    const char *note;
-    int64_t until_us;
+typedef struct pause_ask {
+    dibs__pause_order order;
     char by[DIBS__RUN_NOTE_SIZE];
-} pause_order;
-
-static dibs_status
-pause_state(const dibs__job *job, dibs__job_state *state,
-            const dibs__ticker *tk, int64_t now_us, void *arg, dibs_error *err)
-{
-    const pause_order *o = arg;
-
-    (void)job;
-    (void)tk;
-    if (o->until_us && o->until_us <= now_us)
-        return dibsx_fail(err, DIBS_INVALID,
-                          "until_at has passed on the store's clock");
-    dibs__job_pause(state, o->by, o->note, o->until_us);
-    return DIBS_OK;
-}
-
-/* A job that is not paused is left alone. */
-static dibs_status unpause_state(const dibs__job *job, dibs__job_state *state,
-                                 const dibs__ticker *tk, int64_t now_us,
-                                 void *arg, dibs_error *err)
-{
-    (void)arg;
-    (void)err;
-    if (state->paused)
-        dibs__job_unpause(job, state, tk, now_us);
-    return DIBS_OK;
-}
+} pause_ask;
 
 static bool
-read_pause(dibs__http_exchange *ex, const dibsx_json_node *body, pause_order *o)
+read_pause(dibs__http_exchange *ex, const dibsx_json_node *body, pause_ask *ask)
 {
     const char *until = NULL;
     int64_t until_s = 0;
 
-    *o = (pause_order){.note = NULL};
-    dibs__serve_who(ex, o->by);
+    *ask = (pause_ask){.order = {.by = ask->by}};
+    dibs__serve_who(ex, ask->by);
     if (!dibs__serve_ask_text(ex, body, "reason", DIBS__RUN_NOTE_SIZE - 1,
-                              &o->note) ||
+                              &ask->order.note) ||
         !dibs__serve_ask_text(ex, body, "until_at", 40, &until) ||
         !dibs__serve_ask_moment(ex, "until_at", until, &until_s))
         return false;
-    o->until_us = until_s * 1000000;
-    if (!o->note)
-        o->note = "";
+    ask->order.until_us = until_s * 1000000;
+    if (!ask->order.note)
+        ask->order.note = "";
     return true;
 }
 
 static dibs_status
 change_job(dibs__http_exchange *ex, const dibs__board *board, const char *job,
-           bool pause, pause_order *o, dibs_error *err)
+           bool pause, const pause_ask *ask, dibs_error *err)
 {
-    dibs_status rc =
-        dibs__board_change_job(board, job, pause ? pause_state : unpause_state,
-                               o, err);
+    dibs_status rc = pause ? dibs__board_pause(board, job, &ask->order, err)
+                           : dibs__board_unpause(board, job, err);
 
     dibs__serve_audit_note(ex, pause ? "job-pause" : "job-resume", job, 0,
-                           o->note, rc);
+                           ask->order.note, rc);
     return rc;
 }
 
@@ -154,13 +125,13 @@ static void change_one(dibs__http_exchange *ex, bool pause)
     const dibsx_json_node *body;
     dibs__board board;
     dibs_error err = {0};
-    pause_order o;
+    pause_ask ask;
 
     if (!dibs__serve_ask_body(ex, pause ? "reason until_at" : "reason",
                               &body) ||
-        !read_pause(ex, body, &o) || !dibs__serve_ask_board(ex, &board))
+        !read_pause(ex, body, &ask) || !dibs__serve_ask_board(ex, &board))
         return;
-    if (change_job(ex, &board, job, pause, &o, &err) == DIBS_OK) {
+    if (change_job(ex, &board, job, pause, &ask, &err) == DIBS_OK) {
         dibsx_json *js = dibs__http_answer(ex, 200);
 
         dibsx_json_pair_text(js, "job", job);
@@ -189,14 +160,14 @@ static void change_many(dibs__http_exchange *ex, bool pause)
     const char *match = NULL;
     dibs__board_picture *picture;
     dibs_error err = {0};
-    pause_order o;
+    pause_ask ask;
     dibsx_json *js;
 
     if (!dibs__serve_ask_body(ex,
                               pause ? "match reason until_at" : "match reason",
                               &body) ||
         !dibs__serve_ask_text(ex, body, "match", DIBS__JOB_NAME_MAX, &match) ||
-        !read_pause(ex, body, &o))
+        !read_pause(ex, body, &ask))
         return;
     if (!match) {
         (void)dibs__serve_refuse(ex, 400, "invalid",
@@ -215,7 +186,7 @@ static void change_many(dibs__http_exchange *ex, bool pause)
 
         if (fnmatch(match, state->job, 0) != 0 || state->paused == pause)
             continue;
-        if (change_job(ex, &picture->board, state->job, pause, &o, &err) ==
+        if (change_job(ex, &picture->board, state->job, pause, &ask, &err) ==
             DIBS_OK)
             dibsx_json_text(js, state->job);
     }
