@@ -6,6 +6,7 @@
 #include "cli/options.h"
 #include "cli/value_json.h"
 #include "cli/verbs.h"
+#include "show/queue_json.h"
 #include <dibs/queue_admin.h>
 
 #include <errno.h>
@@ -18,33 +19,6 @@ enum {
     SHOWN_COLUMNS = 60, /* of the data, in a table */
     SHOWN_BYTES = SHOWN_COLUMNS * 4
 };
-
-static const struct {
-    const char *name;
-    dibs_item_place place;
-} places[] = {{"ready", DIBS_ITEM_READY},
-              {"later", DIBS_ITEM_LATER},
-              {"out", DIBS_ITEM_OUT},
-              {"dead", DIBS_ITEM_DEAD},
-              {"done", DIBS_ITEM_DONE}};
-
-static const char *place_name(dibs_item_place place)
-{
-    size_t i = 0;
-
-    while (places[i].place != place)
-        i++;
-    return places[i].name;
-}
-
-static dibs_item_place find_place(const char *name)
-{
-    size_t i = 0;
-
-    while (strcmp(places[i].name, name) != 0)
-        i++;
-    return places[i].place;
-}
 
 /* The beginning of the data, in one cell. */
 static void add_data(dibs__table *table, const dibs_item_info *item)
@@ -99,51 +73,12 @@ static bool add_dead_row(const dibs_item_info *item, void *arg)
     return true;
 }
 
-/* A text that may be missing. */
-static void add_text(dibsx_json *js, const char *key, const char *text)
-{
-    dibsx_json_pair_text(js, key, text[0] ? text : NULL);
-}
-
-static void add_contents(dibsx_json *js, const dibs_item_info *item)
-{
-    dibsx_json_key(js, "headers");
-    dibsx_json_open(js, '{');
-    for (size_t i = 0; item->headers[i]; i++)
-        dibs__json_header(js, item->headers[i]);
-    dibsx_json_close(js, '}');
-    dibsx_json_pair_uint(js, "bytes", item->len);
-    dibs__json_data(js, "data", item->data, item->len);
-}
-
 static bool add_json(const dibs_item_info *item, void *arg)
 {
     dibsx_json *js = arg;
-    bool done = item->place == DIBS_ITEM_DONE;
-    char since[64];
 
     dibsx_json_open(js, '{');
-    dibsx_json_pair_uint(js, "id", item->id);
-    dibsx_json_pair_text(js, "place", place_name(item->place));
-    dibsx_json_pair_int(js, "priority", item->priority);
-    dibsx_json_pair_uint(js, "attempts", item->attempts);
-    dibsx_json_pair_uint(js, "lost", item->lost);
-    if (item->place == DIBS_ITEM_LATER)
-        dibsx_json_pair_int(js, "due_ms", item->due_ms);
-    if (item->place == DIBS_ITEM_OUT)
-        dibsx_json_pair_uint(js, "fence", item->fence);
-    if (item->place == DIBS_ITEM_DEAD || done) {
-        dibs__wall_text(done ? item->done_wall_us : item->dead_wall_us, since,
-                        sizeof(since));
-        dibsx_json_pair_text(js, "since", since);
-    }
-    add_text(js, "to", item->to);
-    add_text(js, "dedup_id", item->dedup_id);
-    add_text(js, "reason", item->reason);
-    if (!done)
-        add_contents(js, item);
-    else
-        dibs__json_data(js, "result", item->data, item->len);
+    dibs__json_item(js, item, "place", "since", SIZE_MAX);
     dibsx_json_close(js, '}');
     return true;
 }
@@ -160,7 +95,7 @@ list_place(const dibs__command *cmd, dibs_client *cl, dibs_item_place place,
 static dibs_status list_items(const dibs__command *cmd, dibs_client *cl,
                               dibs__shape shape, void *out, dibs_error *err)
 {
-    return list_place(cmd, cl, find_place(dibs__opt_text(cmd, "place")),
+    return list_place(cmd, cl, dibs__place_find(dibs__opt_text(cmd, "place")),
                       shape == DIBS__AS_JSON ? add_json : add_row, out, err);
 }
 

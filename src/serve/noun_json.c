@@ -2,7 +2,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "serve/noun_json.h"
 #include "base/clock.h"
-#include "show/data_json.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -116,63 +115,6 @@ void dibs__noun_member(dibsx_json *js, const dibs_member_info *info)
     dibsx_json_pair_int(js, "left_ms", info->left_ms);
     dibsx_json_pair_bool(js, "counts", info->counts);
     dibs__noun_meta(js, info->meta);
-}
-
-static const struct {
-    const char *text;
-    dibs_item_place place;
-} places[] = {{"ready", DIBS_ITEM_READY},
-              {"later", DIBS_ITEM_LATER},
-              {"out", DIBS_ITEM_OUT},
-              {"dead", DIBS_ITEM_DEAD}};
-
-const char *dibs__noun_place(dibs_item_place place)
-{
-    for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++)
-        if (places[i].place == place)
-            return places[i].text;
-    return NULL;
-}
-
-uint32_t dibs__noun_place_of(const char *text)
-{
-    for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++)
-        if (strcmp(places[i].text, text) == 0)
-            return places[i].place;
-    return 0;
-}
-
-static void pair_or_null(dibsx_json *js, const char *key, const char *text)
-{
-    dibsx_json_pair_text(js, key, text && *text ? text : NULL);
-}
-
-void dibs__noun_item(dibsx_json *js, const dibs_item_info *item)
-{
-    char since[40];
-
-    dibsx_json_pair_uint(js, "id", item->id);
-    dibsx_json_pair_text(js, "state", dibs__noun_place(item->place));
-    dibsx_json_pair_int(js, "priority", item->priority);
-    dibsx_json_pair_uint(js, "attempts", item->attempts);
-    dibsx_json_pair_uint(js, "lost", item->lost);
-    if (item->place == DIBS_ITEM_LATER)
-        dibsx_json_pair_int(js, "due_ms", item->due_ms);
-    if (item->place == DIBS_ITEM_OUT)
-        dibsx_json_pair_uint(js, "fence", item->fence);
-    if (item->place == DIBS_ITEM_DEAD) {
-        dibsx_wall_text(item->dead_wall_us, since, sizeof(since));
-        dibsx_json_pair_text(js, "dead_at", since);
-    }
-    pair_or_null(js, "to", item->to);
-    pair_or_null(js, "dedup_id", item->dedup_id);
-    pair_or_null(js, "reason", item->reason);
-    dibsx_json_key(js, "headers");
-    dibsx_json_open(js, '{');
-    for (size_t i = 0; item->headers && item->headers[i]; i++)
-        dibs__json_header(js, item->headers[i]);
-    dibsx_json_close(js, '}');
-    dibsx_json_pair_uint(js, "bytes", item->len);
 }
 
 /* -- Elections, which are leases whose parties give a member first. */

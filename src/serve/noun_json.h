@@ -18,14 +18,9 @@ void dibs__noun_breaker(dibsx_json *js, const dibs_breaker_info *info);
 void dibs__noun_barrier(dibsx_json *js, const dibs_barrier_state *state);
 void dibs__noun_latch(dibsx_json *js, const dibs_latch_state *state);
 void dibs__noun_member(dibsx_json *js, const dibs_member_info *info);
-void dibs__noun_item(dibsx_json *js, const dibs_item_info *item);
 
 /* "key=value" texts that tabs separate, as an object under "meta". */
 void dibs__noun_meta(dibsx_json *js, const char *meta);
-
-/* "ready" and so on; NULL when it is no place. And the other way round; 0: none. */
-const char *dibs__noun_place(dibs_item_place place);
-uint32_t dibs__noun_place_of(const char *text);
 
 /* Whether the lease is an election: its holder or its waiters give a member. */
 bool dibs__noun_is_election(const dibs_lease_info *info);

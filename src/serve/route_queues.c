@@ -10,6 +10,7 @@
 #include "serve/problem.h"
 #include "serve/routes.h"
 #include "show/data_json.h"
+#include "show/queue_json.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -78,8 +79,9 @@ static bool put_message(const dibs_item_info *item, void *arg)
     if (ms->count++ == ms->limit)
         return false;
     dibsx_json_open(ms->js, '{');
-    dibs__noun_item(ms->js, item);
-    dibs__json_data(ms->js, "data", item->data, cut ? SHOWN_MAX : item->len);
+    dibs__json_item(ms->js, item, "state",
+                    item->place == DIBS_ITEM_DONE ? "done_at" : "dead_at",
+                    SHOWN_MAX);
     dibsx_json_pair_bool(ms->js, "cut", cut);
     dibsx_json_close(ms->js, '}');
     return true;
@@ -90,7 +92,7 @@ void dibs__serve_get_messages(dibs__http_exchange *ex)
     dibs__serve *sv = dibs__http_arg(ex);
     const char *name = dibs__serve_ask_name(ex);
     const char *state = dibs__http_query(ex, "state");
-    const uint32_t place = dibs__noun_place_of(state ? state : "ready");
+    const uint32_t place = dibs__place_find(state ? state : "ready");
     int64_t limit = 50, skip = 0;
     messages ms;
     dibs_error err = {0};
@@ -103,7 +105,7 @@ void dibs__serve_get_messages(dibs__http_exchange *ex)
     if (!place) {
         (void)dibs__serve_refuse(ex, 400, "invalid",
                                  "There is no such ?state: it is ready, later, "
-                                 "out or dead");
+                                 "out, dead or done");
         return;
     }
     ms = (messages){.js = dibs__http_answer(ex, 200), .limit = (size_t)limit};
@@ -273,7 +275,7 @@ static bool read_places(dibs__http_exchange *ex, const dibsx_json_node *body,
              list && list->kind == DIBSX_JSON_LIST ? list->child : NULL;
          at; at = at->next) {
         const uint32_t place =
-            at->kind == DIBSX_JSON_TEXT ? dibs__noun_place_of(at->text) : 0;
+            at->kind == DIBSX_JSON_TEXT ? dibs__place_find(at->text) : 0;
 
         *places |= place;
         if (place)
@@ -286,7 +288,7 @@ static bool read_places(dibs__http_exchange *ex, const dibsx_json_node *body,
     dibsx_json_pair_text(
         dibs__serve_refuse(ex, 400, "invalid",
                            "states must be a list of \"ready\", "
-                           "\"later\", \"out\" and \"dead\": "
+                           "\"later\", \"out\", \"dead\" and \"done\": "
                            "those are dropped"),
         "pointer", "/states");
     return false;
