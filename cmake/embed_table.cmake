@@ -1,5 +1,6 @@
 # Writes OUT: every file of FOLDER, byte by byte, and the table of them that
-# serve/web.h declares. A file's tag is a part of its hash.
+# serve/web.h declares. A file's tag is a part of its hash. With GZIP, the path of
+# that program, the table has each file packed too.
 file(GLOB_RECURSE paths RELATIVE ${FOLDER} ${FOLDER}/*)
 list(SORT paths)
 set(type_html "text/html; charset=utf-8")
@@ -10,6 +11,15 @@ set(type_LICENSE "text/plain; charset=utf-8")
 set(arrays "")
 set(rows "")
 set(count 0)
+
+# The bytes of a file as the elements of an array.
+function(hex_array out file)
+  file(READ ${file} bytes HEX)
+  string(REGEX REPLACE "(................................)" "\\1\n    " bytes "${bytes}")
+  string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," bytes "${bytes}")
+  set(${out} "${bytes}" PARENT_SCOPE)
+endfunction()
+
 foreach(path IN LISTS paths)
   string(REGEX REPLACE ".*\\." "" ending ${path})
   if(NOT DEFINED type_${ending})
@@ -17,13 +27,21 @@ foreach(path IN LISTS paths)
   endif()
   file(SHA256 ${FOLDER}/${path} hash)
   string(SUBSTRING ${hash} 0 16 tag)
-  file(READ ${FOLDER}/${path} bytes HEX)
-  string(REGEX REPLACE "(................................)" "\\1\n    " bytes "${bytes}")
-  string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," bytes "${bytes}")
+  hex_array(bytes ${FOLDER}/${path})
   string(APPEND arrays "static const unsigned char file_${count}[] = {\n    ${bytes}};\n")
-  string(APPEND rows "    {\"${path}\", \"${type_${ending}}\", \"\\\"${tag}\\\"\", file_${count},\n     sizeof(file_${count})},\n")
+  set(packed "NULL, 0")
+  if(GZIP)
+    # Without its name and time, so that the same file is always the same bytes.
+    execute_process(COMMAND ${GZIP} -9nc ${FOLDER}/${path}
+                    OUTPUT_FILE ${OUT}.gz COMMAND_ERROR_IS_FATAL ANY)
+    hex_array(bytes ${OUT}.gz)
+    string(APPEND arrays "static const unsigned char packed_${count}[] = {\n    ${bytes}};\n")
+    set(packed "packed_${count}, sizeof(packed_${count})")
+  endif()
+  string(APPEND rows "    {\"${path}\", \"${type_${ending}}\", \"\\\"${tag}\\\"\", file_${count},\n     sizeof(file_${count}), \"\\\"${tag}-gzip\\\"\", ${packed}},\n")
   math(EXPR count "${count} + 1")
 endforeach()
+file(REMOVE ${OUT}.gz)
 file(WRITE ${OUT} "/* Made from the files of the dashboard. */
 #include \"serve/web.h\"
 

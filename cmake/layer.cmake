@@ -16,11 +16,14 @@ function(dibs_embed out file symbol)
 endfunction()
 
 # dibs_embed_table(OUT FOLDER): a table of all files of a folder, for serve/web.h.
+# Without gzip, which every Debian has, the files are served as they are.
+find_program(GZIP gzip)
 function(dibs_embed_table out folder)
   file(GLOB_RECURSE files CONFIGURE_DEPENDS ${folder}/*)
   add_custom_command(
     OUTPUT ${out}
     COMMAND ${CMAKE_COMMAND} -DFOLDER=${folder} -DOUT=${out}
+            "-DGZIP=$<$<BOOL:${GZIP}>:${GZIP}>"
             -P ${PROJECT_SOURCE_DIR}/cmake/embed_table.cmake
     DEPENDS ${files} ${PROJECT_SOURCE_DIR}/cmake/embed_table.cmake)
 endfunction()

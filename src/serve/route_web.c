@@ -6,6 +6,7 @@
 #include "serve/web.h"
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 /* Scripts, styles and requests of this origin and of no other; none in the page itself.
  * No page may frame it. */
@@ -13,6 +14,59 @@ static const char policy[] =
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src "
     "'self'; img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'; "
     "form-action 'none'";
+
+/* Whether the coding is named by the `len` characters at `item`, and wanted: not with
+ * q=0. */
+static bool wants(const char *item, size_t len, const char *coding)
+{
+    const size_t named = strcspn(item, " \t;,");
+    const char *q = memchr(item, ';', len);
+    size_t at = 0;
+
+    if (named != strlen(coding) || strncasecmp(item, coding, named) != 0)
+        return false;
+    if (!q)
+        return true;
+    at = (size_t)(q - item) + 1;
+    at += strspn(item + at, " \t");
+    if (at + 2 > len || strncasecmp(item + at, "q=", 2) != 0)
+        return true;
+    at += 2;
+    return strspn(item + at, "0.") < strcspn(item + at, " \t,");
+}
+
+/* By the header Accept-Encoding; without one, no coding is wanted. */
+static bool takes_gzip(const char *header)
+{
+    while (header && *header) {
+        const size_t len = strcspn(header, ",");
+
+        if (wants(header, len, "gzip"))
+            return true;
+        header += len;
+        header += strspn(header, ", \t");
+    }
+    return false;
+}
+
+/* A tag of its own for each form, so that no cache takes one for the other. */
+static void answer_form(dibs__http_exchange *ex, const dibs__serve_file *file)
+{
+    const bool small = file->packed_len > 0 &&
+                       takes_gzip(dibs__http_header(ex, "Accept-Encoding"));
+
+    dibs__http_set(ex, "Vary", "Accept-Encoding");
+    if (dibs__http_not_modified(ex, small ? file->packed_etag : file->etag))
+        return;
+    if (!small) {
+        dibs__http_answer_bytes(ex, 200, file->type, file->bytes, file->len,
+                                NULL);
+        return;
+    }
+    dibs__http_set(ex, "Content-Encoding", "gzip");
+    dibs__http_answer_bytes(ex, 200, file->type, file->packed, file->packed_len,
+                            NULL);
+}
 
 static void answer_file(dibs__http_exchange *ex, const char *path)
 {
@@ -24,9 +78,7 @@ static void answer_file(dibs__http_exchange *ex, const char *path)
         dibs__http_set(ex, "Content-Security-Policy", policy);
         dibs__http_set(ex, "Cross-Origin-Opener-Policy", "same-origin");
         dibs__http_set(ex, "Cross-Origin-Resource-Policy", "same-origin");
-        if (!dibs__http_not_modified(ex, file->etag))
-            dibs__http_answer_bytes(ex, 200, file->type, file->bytes, file->len,
-                                    NULL);
+        answer_form(ex, file);
         return;
     }
     (void)dibs__serve_refuse(ex, 404, "notfound",

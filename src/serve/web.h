@@ -12,6 +12,9 @@ typedef struct dibs__serve_file {
     const char *etag; /* with its quotes */
     const unsigned char *bytes;
     size_t len;
+    const char *packed_etag;
+    const unsigned char *packed; /* the same bytes by gzip */
+    size_t packed_len;           /* 0: the build had no gzip */
 } dibs__serve_file;
 
 /* By path. */

@@ -3,6 +3,7 @@
 import gzip
 import hashlib
 import os
+import shutil
 import unittest
 
 from scene import Scene, wait_until  # first: it makes the modules of the other tests known
@@ -32,7 +33,7 @@ def files():
 
 class Files(unittest.TestCase):
     def test_size(self):
-        own = sum(len(gzip.compress(text, 6)) for path, text in files() if not path.startswith("vendor"))
+        own = sum(len(gzip.compress(text, 9)) for path, text in files() if not path.startswith("vendor"))
         self.assertLess(own, COMPRESSED_MAX)
 
     def test_vendored_files_are_as_published(self):
@@ -64,6 +65,43 @@ class Served(unittest.TestCase):
                 self.assertNotIn("unsafe", policy)
                 again = self.scene.get("/ops/dibs" + url, role=None, headers={"If-None-Match": answer.headers["ETag"]})
                 self.assertEqual((again.status, again.text), (304, ""))
+
+    def raw(self, path, **headers):
+        """The status, headers and bytes of an answer that is not unpacked."""
+        connection = self.scene.connect()
+        try:
+            connection.putrequest("GET", path, skip_accept_encoding=True)
+            for name, value in headers.items():
+                connection.putheader(name.replace("_", "-"), value)
+            connection.endheaders()
+            answer = connection.getresponse()
+            return answer.status, answer.headers, answer.read()
+        finally:
+            connection.close()
+
+    @unittest.skipUnless(shutil.which("gzip"), "the build packs files by gzip")
+    def test_packed_files(self):
+        for path, text in files():
+            with self.subTest(path):
+                url = "/" + ("" if path == "index.html" else path)
+                status, headers, sent = self.raw(url, Accept_Encoding="br, gzip")
+                self.assertEqual((status, headers["Content-Encoding"], headers["Vary"]), (200, "gzip", "Accept-Encoding"))
+                self.assertEqual(gzip.decompress(sent), text)
+                self.assertEqual(int(headers["Content-Length"]), len(sent))
+                # Each form has its own tag: a cache that has one is not told that the other is unchanged.
+                plain = self.raw(url)[1]
+                self.assertEqual((plain["Content-Encoding"], plain["Vary"]), (None, "Accept-Encoding"))
+                self.assertNotEqual(plain["ETag"], headers["ETag"])
+                again, unchanged, _ = self.raw(url, Accept_Encoding="gzip", If_None_Match=headers["ETag"])
+                self.assertEqual((again, unchanged["Content-Encoding"], unchanged["ETag"]), (304, None, headers["ETag"]))
+                self.assertEqual(self.raw(url, Accept_Encoding="gzip", If_None_Match=plain["ETag"])[0], 200)
+
+    @unittest.skipUnless(shutil.which("gzip"), "the build packs files by gzip")
+    def test_packed_only_when_asked(self):
+        for header, packed in (("gzip", True), ("GZIP", True), ("deflate, gzip;q=1.0, *;q=0.5", True), ("br;q=1.0,gzip; q=0.8", True), ("gzip;q=0.001", True),
+                               ("identity", False), ("gzip;q=0", False), ("gzip; q=0.000, br", False), ("xgzip", False), ("gzipx", False), ("", False), (",,", False)):
+            with self.subTest(header):
+                self.assertEqual(self.raw("/js/main.js", Accept_Encoding=header)[1]["Content-Encoding"], "gzip" if packed else None)
 
     def test_other_paths(self):
         for path in ("/js/../tokens", "/js/%2e%2e/index.html", "/js/..%2findex.html", "/JS/main.js", "/js/", "/js/pages/", "/css/app.css%00"):
