@@ -13,7 +13,7 @@ typedef struct dibs__serve_file {
     const unsigned char *bytes;
     size_t len;
     const char *packed_etag;
-    const unsigned char *packed; /* the same bytes by gzip */
+    const unsigned char *packed; /* by gzip, less comments */
     size_t packed_len;           /* 0: the build had no gzip */
 } dibs__serve_file;
 
