@@ -15,7 +15,9 @@ import lock from './pages/lock.js';
 import waits from './pages/waits.js';
 import coordination from './pages/coordination.js';
 import queues from './pages/queues.js';
-import { jobs, nodes, run } from './pages/jobs.js';
+import jobs from './pages/jobs.js';
+import run from './pages/run.js';
+import nodes from './pages/nodes.js';
 import audit from './pages/audit.js';
 
 /* Its address, its title, the key after g. */

@@ -64,6 +64,16 @@ export function page(title, { lead, back, mono } = {}) {
   return { el, head, name, body, keep, ends, title, stop: () => ends.splice(0).forEach(end => end()) };
 }
 
+export const code = name => h('code', { text: name });
+export const num = value => h('span', { class: 'num', text: value });
+export const button = (label, onclick, cls) => h('button', { class: cls, type: 'button', text: label, onclick });
+/* The name of a thing in a row that leads to it, which has the focus instead. */
+export const named = (kind, name) => h('a', { class: 'name', href: to(kind, name), text: name, tabindex: -1 });
+/* Draws anew only what differs, so that the focus stays. */
+export function once(el, state, draw) {
+  const key = JSON.stringify(state);
+  if (el.key !== key) { el.key = key; draw(); }
+}
 export const card = (title, side, ...kids) => h('section', { class: 'card' }, title && h('header', {}, h('h2', { text: title }), side && (side.nodeType ? side : h('small', { text: side }))), kids);
 export const pill = (label, kind = '') => h('span', { class: 'pill ' + kind, text: label });
 /* facts([['Fence', '12'], cond && [...]]): pairs of a word and a text or an element. */
@@ -178,5 +188,9 @@ export function confirm({ title, say, note, word, reason, action, danger, run, d
   return box;
 }
 
-/* The usual form of run(): sends {reason, ...body} to a path. */
-export const sends = (path, body = {}) => reason => post(path, reason ? { ...body, reason } : body);
+/* The usual form of run(): sends {reason, ...body} to a path; then again() shows what became of it. */
+export const sends = (path, body = {}, again) => async reason => {
+  const got = await post(path, reason ? { ...body, reason } : body);
+  again?.();
+  return got;
+};

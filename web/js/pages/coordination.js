@@ -5,23 +5,15 @@
 import { h, put, text } from '../dom.js';
 import { calm, since } from '../time.js';
 import { get, getMaybe, query, thing } from '../api.js';
-import { card, confirm, empty, many, may, page, pill, sends, table, to, when, who } from '../parts.js';
+import { button, card, code, confirm, empty, many, may, num, once, page, pill, sends, table, to, when, who } from '../parts.js';
 
 const LIMIT = 200;
 const NAMED = [['members', 'group'], ['barriers', 'barrier'], ['latches', 'latch'], ['breakers', 'breaker']];
 const STATES = { open: 'bad', forced: 'bad', 'half-open': 'warn', closed: 'ok' };
 
-const code = name => h('code', { text: name });
-
 /* Sends a change, and shows what became of it at once. */
 let again = () => {};
-const change = (path, body) => async reason => {
-  const got = await sends(path, body)(reason);
-  again();
-  return got;
-};
-
-const num = n => h('span', { class: 'num', text: String(n) });
+const change = (path, body) => sends(path, body, () => again());
 
 /* The term that was shown goes with the question: another leader by then is left alone. */
 function askResign(e) {
@@ -52,18 +44,11 @@ const askLatch = l => confirm({
   run: change(thing('v1/latches', l.name, 'reset')), done: `Reset: ${l.name}`,
 });
 
-const button = (label, danger, onclick) => h('button', { type: 'button', class: danger ? 'danger' : '', text: label, onclick });
-
 /* One table whose rows are made anew when they differ. */
 function part(title, cls, columns, row, none) {
   const rows = table(title, cls, columns, {
     key: item => item.name, make: () => columns.map(() => h('span')),
-    update: (cells, item, line) => {
-      const is = JSON.stringify(item);
-      if (line.is === is) return;
-      line.is = is;
-      row(item).forEach((kid, i) => put(cells[i], kid));
-    },
+    update: (cells, item, line) => once(line, item, () => row(item).forEach((kid, i) => put(cells[i], kid))),
   });
   const el = h('section', { 'aria-label': title }, h('h2', { class: 'over', text: title }), rows.el);
   return { el, show: (items, got) => rows.show(items.map(item => ({ ...item, got })), none) };
@@ -75,21 +60,21 @@ function parts() {
       h('a', { class: 'name', href: to('locks', e.name), text: e.name }),
       e.leader ? h('span', {}, h('b', { text: e.leader.member || who(e.leader) }), h('small', { text: ` ${who(e.leader)}` }), e.leader.stale && pill('seems to be gone', 'warn')) : pill('nobody leads', 'warn'),
       h('span', {}, e.term ? code(String(e.term)) : '–', h('small', { text: ' ' + many(e.candidate_count, 'candidate') })),
-      e.leader ? since(h('span', { class: 'num' }), e.leader.age_ms, e.got) : h('span', { text: '–' }),
-      may('admin') && e.leader && button('End the term…', true, () => askResign(e))],
+      e.leader ? since(num(), e.leader.age_ms, e.got) : h('span', { text: '–' }),
+      may('admin') && e.leader && button('End the term…', () => askResign(e), 'danger')],
     empty('Nobody is a candidate.', 'dibs elect NAME -- COMMAND takes part in an election.')),
     breakers: part('Breakers', 'coord', ['Breaker', 'State', 'Calls', 'Again in', ''], b => [
       h('span', { class: 'name', text: b.name }), pill(b.state, STATES[b.state]),
-      h('span', { class: 'num', text: `${b.good} good, ${b.bad} bad` + (b.slow ? `, ${b.slow} slow` : '') }),
-      h('span', { class: 'num', text: b.retry_ms == null ? 'when it is reset' : b.retry_ms ? calm(b.retry_ms) : '–' }),
-      may('admin') && (b.state === 'closed' ? button('Open…', true, () => askTrip(b)) : button('Close…', false, () => askReset(b)))],
+      num(`${b.good} good, ${b.bad} bad` + (b.slow ? `, ${b.slow} slow` : '')),
+      num(b.retry_ms == null ? 'when it is reset' : b.retry_ms ? calm(b.retry_ms) : '–'),
+      may('admin') && (b.state === 'closed' ? button('Open…', () => askTrip(b), 'danger') : button('Close…', () => askReset(b)))],
     empty('No breaker has opened.', 'Breakers are listed for a day after they opened, or once they were looked at.')),
     barriers: part('Barriers', 'coord', ['Barrier', 'Arrived', 'Seats', 'Generation', ''], b => [
       h('span', { class: 'name', text: b.name }), pill(`${b.arrived} of ${b.parties}`, b.arrived ? 'warn' : ''), num(b.seated), code(String(b.generation)), null],
     empty('No barrier is known.', 'The store has no list of them. Look one up by its name.')),
     latches: part('Latches', 'coord', ['Latch', 'State', 'Counted', 'Generation', ''], l => [
       h('span', { class: 'name', text: l.name }), pill(l.state, l.state === 'open' ? 'ok' : ''), num(`${l.count - l.left} of ${l.count}`), code(String(l.generation)),
-      may('admin') && button('Reset…', true, () => askLatch(l))],
+      may('admin') && button('Reset…', () => askLatch(l), 'danger')],
     empty('No latch is known.', 'The store has no list of them. Look one up by its name.')),
     members: part('Groups', 'coord', ['Group', 'Members', 'That count', '', ''], g => [
       h('a', { class: 'name', href: to('coordination', g.name), text: g.name }), num(g.member_count), num(g.counting), null, null],

@@ -4,22 +4,14 @@
 import { h, put, text } from '../dom.js';
 import { calm } from '../time.js';
 import { get, query, thing } from '../api.js';
-import { confirm, count, empty, facts, many, may, page, pill, sends, table, to, when } from '../parts.js';
+import { button, code, confirm, count, empty, facts, many, may, named, num, once, page, pill, sends, table, to, when } from '../parts.js';
 
 const PART = 200;
 const STATES = [['ready', 'Ready'], ['later', 'Later'], ['out', 'Out'], ['dead', 'Dead letters']];
 
-const code = name => h('code', { text: name });
-
 /* Sends a change, and shows what became of it at once. */
 let again = () => {};
-const change = (path, body) => async reason => {
-  const got = await sends(path, body)(reason);
-  again();
-  return got;
-};
-
-const cell = () => h('span', { class: 'num' });
+const change = (path, body) => sends(path, body, () => again());
 
 /* How many a second since the answer before. */
 function rates() {
@@ -69,7 +61,7 @@ function all(address) {
   const is = { q: address.get('q') || '' }, rate = rates();
   const rows = table('Queues', 'queues', ['Queue', 'Ready', 'Later', 'Out', 'Dead', 'Oldest', 'A second', 'Consumers'], {
     key: q => q.name, open: q => to('queues', q.name),
-    make: q => [h('span', {}, h('a', { class: 'name', href: to('queues', q.name), text: q.name, tabindex: -1 }), h('span')), cell(), cell(), cell(), h('span'), cell(), cell(), cell()],
+    make: q => [h('span', {}, named('queues', q.name), h('span')), num(), num(), num(), h('span'), num(), num(), num()],
     update: (cells, q) => {
       const mark = cells[0].firstChild.lastChild;
       if (!!mark.firstChild !== q.paused) put(mark, q.paused && pill('paused', 'warn'));
@@ -102,10 +94,10 @@ function one(name, address) {
   let queue = null;
   const rows = table('Messages', 'messages', ['Message', 'Attempts', 'Data', 'Why', ''], {
     key: m => m.state + m.id + '.' + m.attempts,
-    make: m => [h('span', {}, code(String(m.id)), m.priority ? h('small', { text: ` priority ${m.priority}` }) : null), h('span', { class: 'num', text: String(m.attempts) + (m.lost ? `, ${m.lost} lost` : '') }),
+    make: m => [h('span', {}, code(String(m.id)), m.priority ? h('small', { text: ` priority ${m.priority}` }) : null), num(m.attempts + (m.lost ? `, ${m.lost} lost` : '')),
       h('span', { class: 'why data', title: Object.entries(m.headers).map(([k, v]) => `${k}=${v}`).join('\n'), text: body(m) }),
       h('span', { class: 'why' }, m.reason || '–', m.dead_at && [' ', when(m.dead_at)], m.due_ms != null && h('small', { text: ` due in ${calm(m.due_ms)}` })),
-      m.state === 'dead' && may('admin') && h('button', { type: 'button', text: 'Redrive…', onclick: () => askRedriveOne(queue, m) })],
+      m.state === 'dead' && may('admin') && button('Redrive…', () => askRedriveOne(queue, m))],
   });
 
   function pick(state) {

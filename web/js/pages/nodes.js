@@ -1,0 +1,36 @@
+/* nodes.js - the processes that execute jobs. */
+// SPDX-License-Identifier: MIT
+import { h, put, text } from '../dom.js';
+import { since } from '../time.js';
+import { get } from '../api.js';
+import { button, code, confirm, empty, leaseBar, many, may, num, once, page, pill, sends, table, to, who } from '../parts.js';
+
+const askDrain = (node, again) => confirm({
+  title: 'Drain this node?', danger: true, action: 'Drain it', reason: true,
+  say: ['The node ', code(node.id), ' on ', h('b', { text: who(node) }), ' takes nothing new. ', 'It stops when what it executes has ended: ', many(node.steps.length, 'step'), '.'],
+  note: 'To have it back, start it again.',
+  run: sends(`v1/nodes/${encodeURIComponent(node.id)}/drain`, {}, again), done: `Drains: ${node.id}`,
+});
+
+export default function nodes() {
+  const view = page('Nodes', { lead: 'Processes that execute jobs.' });
+  const note = h('small');
+  const rows = table('Nodes', 'nodes', ['Node', 'State', 'Steps', 'Labels', 'Lease', 'Here for', ''], {
+    key: n => n.id,
+    make: n => [h('span', {}, code(n.id), h('small', { text: who(n) })), h('span'), h('span'), h('span', { text: n.labels || '–' }), leaseBar(), since(num(), n.age_ms, n.got), h('span')],
+    update: (cells, n, line) => {
+      cells[4].firstChild.show(n, n.got);
+      once(line, [n.state, n.stale, n.slots, n.steps], () => {
+        put(cells[1].firstChild, n.stale ? pill('seems to be gone', 'warn') : pill(n.state, n.state === 'draining' ? 'warn' : 'good'));
+        put(cells[2].firstChild, h('b', { class: 'num', text: n.slots ? `${n.steps.length} of ${n.slots}` : String(n.steps.length) }), n.steps.map(x => h('a', { class: 'stepof', href: to('runs', x.run), text: `${x.run} ${x.step}` })));
+        put(cells[6].firstChild, may('admin') && n.state !== 'draining' && button('Drain…', () => askDrain(line.item, ask.now), 'danger'));
+      });
+    },
+  });
+  const ask = view.keep(() => get('v1/nodes'), got => {
+    if (!rows.el.isConnected) put(view.body, rows.el, note);
+    rows.show(got.items.map(n => ({ ...n, got: got.got })), empty('No node is there: nothing is executed.', 'dibs work or dibs serve --jobs FILE starts one.'));
+    text(note, `Board ${got.board}. The engine of this daemon: ${got.engine}.`);
+  }, { every: 3000, kinds: ['runs'] });
+  return view;
+}

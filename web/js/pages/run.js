@@ -1,0 +1,90 @@
+/* run.js - one run: its steps and their attempts, its output, and what an operator may do. */
+// SPDX-License-Identifier: MIT
+import { h, put, text } from '../dom.js';
+import { clock, since, span } from '../time.js';
+import { get } from '../api.js';
+import { button, code, confirm, empty, facts, may, num, once, page, sends, table, to, when } from '../parts.js';
+import { drawGraph, isOver, runPath, starts, stateMark } from '../work.js';
+import { output } from '../output.js';
+
+const CAUSES = { tick: 'it was due', hand: 'somebody asked', then: 'another run ended', rerun: 'run again', child: 'a step of another run' };
+
+const live = run => run.steps.filter(x => !isOver(x.state)).map(x => x.name);
+const askCancel = (run, again) => confirm({
+  title: 'Cancel this run?', danger: true, action: 'Cancel the run', reason: true,
+  say: ['The run ', code(run.id), ' of ', code(run.job), ' ends. ', live(run).length ? ['Not done yet: ', h('b', { text: live(run).join(', ') }), '.'] : ''],
+  note: 'Steps that run always still run; a second cancel ends them too.',
+  run: sends(runPath(run.id, '/cancel'), {}, again), done: `Cancelled: ${run.id}`,
+});
+const askRerun = (run, from) => confirm({
+  title: 'Run it again?', action: 'Run it again', reason: 'optional',
+  say: ['A new run of ', code(run.job), ' begins, with the definition and the parameters of ', code(run.id), from && [', from the step ', code(from), ' on'], '.'],
+  run: starts(runPath(run.id, '/rerun'), () => (from ? { from } : {})), done: got => `Started: ${got.id}`,
+});
+const askBookmark = (run, step, again) => confirm({
+  title: 'Let this step go on?', action: 'Let it go on', reason: 'optional', say: ['The step ', code(step.name), ' of ', code(run.id), ' waits for ', code(step.bookmark), '. It ends, and those that need it begin.'],
+  run: sends(runPath(run.id, '/resume'), { bookmark: step.bookmark }, again), done: `Resumed: ${step.bookmark}`,
+});
+
+/* Each step, and below it the attempts before its last. */
+const lineUp = run => run.steps.flatMap(step => [{ ...step, key: step.name, run },
+  ...run.attempts.filter(a => a.step === step.name && a.attempt < step.attempt).map(a => ({ ...a, name: a.step, key: `${a.step}.${a.attempt}`, earlier: true, run, took_ms: a.begun_at && a.ended_at ? new Date(a.ended_at) - new Date(a.begun_at) : null }))]);
+
+const waitsFor = x => (x.waits_for && !isOver(x.state) ? ` for ${x.bookmark || x.waits_for}` : '') + (x.due_at && !isOver(x.state) ? ` until ${clock(x.due_at)}` : '');
+
+function stepTable(out, again) {
+  return table('Steps', 'runsteps', ['Step', 'State', 'Attempt', 'Node', 'Began', 'Took', 'Exit', ''], {
+    key: x => x.key,
+    make: x => [h('span', { class: x.earlier ? 'earlier' : '' }, x.earlier ? h('small', { text: 'before' }) : code(x.name)), h('span'), num(), h('span', { class: 'cutoff' }), h('span'), num(), num(), h('span', { class: 'acts' })],
+    update: (cells, x, row) => {
+      const [, state, attempt, node, begun, took, exit, acts] = cells.map(cell => cell.firstChild), over = isOver(x.run.state), live = ['RUNNING', 'CLAIMED'].includes(x.state);
+      once(row, [{ ...x, run: 0 }, over], () => {
+        put(state, x.earlier ? h('small', { class: 'badtext', text: x.reason || 'ok' }) : [stateMark(x.state, x.reason), h('small', { text: waitsFor(x) })]);
+        text(attempt, x.attempt || '–');
+        text(node, x.node || '–');
+        node.title = x.node || '';
+        put(begun, when(x.begun_at, clock));
+        if (live && x.begun_at) since(took, Math.max(0, Date.now() - new Date(x.begun_at)));
+        else put(cells[5], num(span(x.took_ms)));
+        text(exit, (x.earlier || isOver(x.state)) && x.attempt ? x.exit_code : '–');
+        put(acts, x.attempt > 0 && button('Output', () => out.pick(x.name, x.attempt), 'small'),
+          may('operate') && !x.earlier && x.state === 'WAITING' && x.waits_for === 'bookmark' && button('Let it go on…', () => askBookmark(row.item.run, row.item, again()), 'small'),
+          may('operate') && !x.earlier && over && x.run.steps.length > 1 && button('Rerun from here…', () => askRerun(row.item.run, x.name), 'small'));
+      });
+    },
+  });
+}
+
+const cause = run => [CAUSES[run.cause] || run.cause, run.origin && [': ', ['then', 'rerun', 'child'].includes(run.cause) ? h('a', { href: to('runs', run.origin), text: run.origin }) : run.origin]];
+
+const about = run => facts([['Took', run.took_ms != null ? span(run.took_ms) : run.begun_at ? since(num(), Math.max(0, Date.now() - new Date(run.begun_at))) : '–'], ['Why', h('span', {}, cause(run))], run.tick_at && ['Due', when(run.tick_at)],
+  ['Began', when(run.begun_at)], run.delay_ms > 0 && ['Late by', span(run.delay_ms)],
+  ...Object.entries(run.params).map(([k, v]) => [k, code(v)])]);
+
+export default function run(id) {
+  const view = page(id, { back: ['Jobs', '#/jobs'], mono: true });
+  const mark = h('span'), acts = h('span', { class: 'acts' }), sums = h('section', { class: 'card' }), picture = h('section', { class: 'card' }), out = output(id);
+  const steps = stepTable(out, () => ask.now);
+  let run = null;
+
+  const buttons = over => once(acts, over, () => put(acts, may('operate') && (over ? button('Run again…', () => askRerun(run)) : button('Cancel…', () => askCancel(run, ask.now), 'danger'))));
+  const ask = view.keep(() => get(runPath(id)), got => {
+    run = got;
+    if (!steps.el.isConnected) {
+      const back = view.head.querySelector('.back');
+      text(back, got.job);
+      back.setAttribute('href', to('jobs', got.job));
+      view.head.append(acts);
+      view.name.append(mark);
+      put(view.body, sums, picture, steps.el, out.el);
+    }
+    put(mark, stateMark(got.state, got.reason));
+    put(sums, about(got));
+    buttons(isOver(got.state));
+    drawGraph(picture, got.steps);
+    steps.show(lineUp(got), empty('It has no steps yet.'));
+    out.show(got.steps.map(x => x.name));
+  }, { every: 3000, kinds: ['runs'] });
+  view.ends.push(out.stop);
+  return view;
+}
