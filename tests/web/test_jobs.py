@@ -9,8 +9,8 @@ from browser import Browser
 from runtools import main
 
 MARKUP = "<img src=x onerror=window.broken=1>"
-# A command with GATE ends when the test makes the file.
-GATE = "while ! test -e {0}; do sleep 0.02; done"
+# A command with OPEN ends when the test makes the file.
+OPEN = "while ! test -e GATE; do sleep 0.02; done"
 JOBS = """
 set: served
 jobs:
@@ -21,7 +21,10 @@ jobs:
     run: [sh, -c, 'echo "hello $DIBS_PARAM_WHO MARKUP"']
   slow:
     kill_after: 100ms
-    shell: 'echo begun; GATE; echo over'
+    shell: 'echo begun; OPEN; echo over'
+  bad:
+    concurrency: allow
+    shell: 'test -e GATE.well'
   nightly:
     schedule: '0 2 * * *'
     zone: Europe/Berlin
@@ -47,7 +50,7 @@ class Jobs(unittest.TestCase):
         cls.addClassCleanup(folder.cleanup)
         cls.gate = folder.name + "/gate"
         with open(folder.name + "/jobs.yaml", "w", encoding="utf-8") as file:
-            file.write(JOBS.replace("GATE", GATE.format(cls.gate)).replace("MARKUP", MARKUP))
+            file.write(JOBS.replace("OPEN", OPEN).replace("GATE", cls.gate).replace("MARKUP", MARKUP))
         cls.scene = Scene("--jobs", folder.name + "/jobs.yaml", "--slots", "8")
         cls.addClassCleanup(cls.scene.end)
         cls.browser = Browser()
@@ -137,6 +140,26 @@ class Jobs(unittest.TestCase):
         self.show("#/jobs/nightly", "read")
         self.browser.await_text("0 2 * * *")
         self.assertEqual(self.browser.run("return document.querySelectorAll('main .acts button').length"), 0)
+
+    def test_overview(self):
+        run = self.run_of("bad")
+        wait_until(lambda: self.state(run) == "FAILED", "the end of the run")
+        self.show("#/")
+        self.browser.await_text("Failed bad", ".attention")
+        self.browser.await_text("hourly", ".three")
+        self.assertIn("Coming up", self.browser.text("main"))
+        self.assertNotIn("job/{", self.browser.text(".three > :nth-child(2)"))  # the engine's own
+        # A run that went well ends it.
+        self.browser.run("[...document.querySelectorAll('.attention a')].find(a => a.innerText.startsWith('Failed')).click()")
+        self.assertEqual(self.shown_run(), run)
+        with open(self.gate + ".well", "w", encoding="utf-8"):
+            pass
+        again = self.run_of("bad")
+        wait_until(lambda: self.state(again) == "OK", "the end of the run")
+        self.show("#/")
+        self.browser.await_text("hourly", ".three")
+        self.assertNotIn("Failed bad", self.browser.text("main"))
+        self.good()
 
     def test_run_now(self):
         self.show("#/jobs/hello", "operate")

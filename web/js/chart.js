@@ -31,12 +31,12 @@ export function chart(title, lines, { unit = String, log = false, height = 190 }
 
   function options() {
     const axis = { stroke: colour('--ink-3'), font: '11px ' + colour('--sans'), grid: { stroke: colour('--line-2'), width: 1 }, ticks: { show: false }, gap: 6 };
-    const scale = log ? { distr: 3, range: (u, lo, hi) => [Math.min(0.1, lo || 0.1), 10 ** Math.ceil(Math.log10(Math.max(10, hi)))] } : { range: (u, lo, hi) => [0, Math.max(1, hi * 1.15)] };
+    const scale = log ? { distr: 3, range: (u, lo, hi) => [1, 10 ** Math.ceil(Math.log10(Math.max(10, hi)))] } : { range: (u, lo, hi) => [0, Math.max(1, hi * 1.15)] };
     return {
-      width: box.clientWidth, height, padding: [8, 8, 0, 0], legend: { show: false },
+      width: box.clientWidth, height, padding: [8, 24, 0, 0], legend: { show: false },
       cursor: { y: false, points: { size: 6 }, drag: { x: false, y: false } }, scales: { x: { time: true }, y: scale },
       axes: [{ ...axis, grid: { show: false }, space: 80, size: 26, values: (u, v) => v.map(x => (v[1] - v[0] < 60 ? clock : hour)(x * 1000)) },
-        { ...axis, size: 48, space: 36, incrs: log ? undefined : [1, 2, 5, 10, 50, 100, 500, 1000, 5000], values: (u, v) => v.map(x => (x == null ? '' : unit(x))) }],
+        { ...axis, size: 48, space: 36, incrs: log ? undefined : [1, 2, 5, 10, 50, 100, 500, 1000, 5000], splits: log ? (u, i, lo, hi) => Array.from({ length: Math.round(Math.log10(hi / lo)) + 1 }, (_, k) => lo * 10 ** k) : undefined, values: (u, v) => v.map(x => (x == null ? '' : unit(x))) }],
       series: [{}, ...lines.map(l => ({ stroke: colour(l.color), width: 1.6, points: { show: false }, fill: l.area ? colour(l.color) + '22' : undefined }))],
       hooks: { setCursor: [u => values(u.cursor.idx ?? data[0].length - 1)] },
     };

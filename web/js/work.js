@@ -44,7 +44,7 @@ function graph(steps) {
   }
   const width = (rows.length - 1) * ACROSS + W + 4, height = (Math.max(...rows) - 1) * DOWN + H + 4;
   const edge = (from, to) => ({ class: 'edge', x1: from.x + W, y1: from.y + H / 2, x2: to.x, y2: to.y + H / 2 });
-  return h('div', { class: 'scroll' }, s('svg', { class: 'steps', viewBox: `0 0 ${width} ${height}`, width, height, role: 'img', 'aria-label': 'Order of the steps' },
+  return h('div', { class: 'scroll' }, s('svg', { class: 'steps', viewBox: `0 0 ${width} ${height}`, width, height, vars: { '--w': width + 'px' }, role: 'img', 'aria-label': 'Order of the steps' },
     steps.flatMap(step => (step.needs || []).filter(n => at.has(n)).map(n => s('line', edge(at.get(n), at.get(step.name))))),
     steps.map(step => {
       const { x, y } = at.get(step.name), under = step.state ? step.state.toLowerCase() + (step.took_ms == null ? '' : ', ' + span(step.took_ms)) : step.kind;

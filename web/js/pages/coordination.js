@@ -59,12 +59,12 @@ function parts() {
     elections: part('Elections', 'coord', ['Election', 'Leader', 'Term', 'Since', ''], e => [
       h('a', { class: 'name', href: to('locks', e.name), text: e.name }),
       e.leader ? h('span', {}, h('b', { text: e.leader.member || who(e.leader) }), h('small', { text: ` ${who(e.leader)}` }), e.leader.stale && pill('seems to be gone', 'warn')) : pill('nobody leads', 'warn'),
-      h('span', {}, e.term ? code(String(e.term)) : '–', h('small', { text: ' ' + many(e.candidate_count, 'candidate') })),
+      h('span', {}, e.term ? code(String(e.term)) : '–', h('small', { text: e.candidate_count ? `and ${many(e.candidate_count, 'candidate')}` : 'nobody else' })),
       e.leader ? since(num(), e.leader.age_ms, e.got) : h('span', { text: '–' }),
       may('admin') && e.leader && button('End the term…', () => askResign(e), 'danger')],
     empty('Nobody is a candidate.', 'dibs elect NAME -- COMMAND takes part in an election.')),
     breakers: part('Breakers', 'coord', ['Breaker', 'State', 'Calls', 'Again in', ''], b => [
-      h('span', { class: 'name', text: b.name }), pill(b.state, STATES[b.state]),
+      h('span', { class: 'name', text: b.name }), pill(b.state === 'forced' ? 'open by hand' : b.state, STATES[b.state]),
       num(`${b.good} good, ${b.bad} bad` + (b.slow ? `, ${b.slow} slow` : '')),
       num(b.retry_ms == null ? 'when it is reset' : b.retry_ms ? calm(b.retry_ms) : '–'),
       may('admin') && (b.state === 'closed' ? button('Open…', () => askTrip(b), 'danger') : button('Close…', () => askReset(b)))],

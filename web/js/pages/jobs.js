@@ -1,8 +1,8 @@
 /* jobs.js - all jobs: when they are due and how their latest runs went, as a list or over time. */
 // SPDX-License-Identifier: MIT
 import { h, put, s, text } from '../dom.js';
-import { hour, moment, now, span, until, zoneName } from '../time.js';
-import { get, query } from '../api.js';
+import { hour, moment, span, until, zoneName } from '../time.js';
+import { get, query, sparing } from '../api.js';
 import { button, code, count, empty, many, named, num, once, page, table, to } from '../parts.js';
 import { scheduleText, shade, stateMark, statusMark } from '../work.js';
 import job from './job.js';
@@ -15,15 +15,6 @@ function streak(runs) {
   const top = Math.max(1, ...runs.map(r => r.took_ms || 0));
   return h('span', { class: 'streak' }, runs.map(r => h('a', { href: to('runs', r.id), class: shade(r.state), tabindex: -1, vars: { '--share': Math.max(0.15, Math.sqrt((r.took_ms || 0) / top)).toFixed(2) },
     title: `${moment(r.begun_at || r.made_at)}: ${r.state.toLowerCase()}${r.took_ms == null ? '' : ', ' + span(r.took_ms)}`, 'aria-label': r.id })));
-}
-
-/* Less often than others: the store reads each run. */
-function sparing(ask) {
-  let kept = {};
-  return async (what, ms) => {
-    if (kept.what !== what || now() - kept.at > ms) kept = { what, at: now(), got: await ask(what) };
-    return kept.got;
-  };
 }
 
 /* The latest runs by job, the oldest first. */

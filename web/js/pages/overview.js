@@ -1,25 +1,44 @@
-/* overview.js - the first page: what needs a look, how much there is, who is wanted. */
+/* overview.js - the first page: what needs a look, how much there is, who is wanted, what comes. */
 // SPDX-License-Identifier: MIT
 import { each, h, icon, put, text } from '../dom.js';
-import { calm, clock, since, span } from '../time.js';
-import { get, getMaybe, query } from '../api.js';
-import { card, count, empty, many, page, to, when, who } from '../parts.js';
+import { calm, clock, since, span, until } from '../time.js';
+import { get, getMaybe, query, sparing } from '../api.js';
+import { card, count, empty, many, num, page, to, when, who } from '../parts.js';
 import { chart, spark } from '../chart.js';
+import { isOver, scheduleText } from '../work.js';
 
 const SERIES = 'held,waiting,granted,wait_p50_ms,wait_p95_ms,wait_p99_ms';
 
-const NUMBERS = ['', 'One thing needs', 'Two things need', 'Three things need', 'Four things need', 'Five things need'];
+/* The daemon counts waits in whole milliseconds. */
+const ms = v => (v <= 1 ? '≤1ms' : span(v));
+const sum = (rows, key) => rows.reduce((n, row) => n + row[key], 0);
+const NUMBERS = ['', 'One thing needs', ...['Two', 'Three', 'Four', 'Five', 'Six', 'Seven', 'Eight', 'Nine'].map(n => n + ' things need')];
 const WORDS = { store: 'The store is away', stale: 'Holder seems to be gone', 'long-wait': 'Long wait' };
 
-/* Circles first: they do not end by themselves. */
-function attention(o, waits) {
+/* What went wrong elsewhere. Asked for less often: the store reads each queue and run. */
+const beyond = sparing(async () => {
+  const [queues, breakers, runs, jobs] = await Promise.all(['v1/queues?limit=200', 'v1/breakers?limit=200', 'v1/runs?limit=100', 'v1/jobs?sort=next&limit=8'].map(path => getMaybe(path).catch(() => null)));
+  return { queues: queues?.items || [], breakers: breakers?.items || [], runs: runs?.items || [], jobs };
+});
+
+/* The latest run of each job that is over, if it failed; open breakers; dead letters. */
+function troubles({ queues, breakers, runs }) {
+  const seen = new Set(), last = runs.filter(r => isOver(r.state) && !seen.has(r.job) && seen.add(r.job));
+  return [...last.filter(r => r.state === 'FAILED').map(r => ({ icon: 'jobs', href: to('runs', r.id), word: 'Failed', text: r.job, sub: r.id, since: Math.max(0, Date.now() - new Date(r.ended_at)) })),
+    ...breakers.filter(b => ['open', 'forced'].includes(b.state)).map(b => ({ icon: 'coordination', href: '#/coordination', word: 'Breaker open', text: b.name, sub: b.state === 'forced' ? 'by hand' : `${many(b.bad, 'bad call')}, again in ${calm(b.retry_ms)}` })),
+    ...queues.filter(q => q.dead).map(q => ({ icon: 'queues', href: to('queues', q.name), word: 'Dead letters', text: q.name, sub: `${many(q.dead, 'message')} that nobody could do` }))];
+}
+
+/* Circles first: they do not end by themselves; nor is a wait in one told twice. */
+function attention(o, waits, more) {
+  const stuck = new Set((waits?.circles || []).flat().map(l => l.wants));
   const circles = (waits?.circles || []).map(links => ({
     bad: true, icon: 'waits', href: '#/waits', word: 'Deadlock', since: Math.max(...links.map(l => l.waited_ms)),
     text: `${[...new Set(links.map(l => l.who))].join(' and ')} wait for each other`, sub: links.map(l => l.holds).join(', '),
   }));
-  return [...circles, ...o.attention.map(a => ({
+  return [...circles, ...o.attention.filter(a => a.kind !== 'long-wait' || !stuck.has(a.name)).map(a => ({
     bad: a.kind === 'store', icon: a.kind === 'store' ? 'warn' : 'locks', href: a.name ? to('locks', a.name) : '#/', word: WORDS[a.kind] || a.kind, text: a.name || WORDS[a.kind] || a.kind, sub: a.detail,
-  }))];
+  })), ...troubles(more)];
 }
 
 function headline(o, things) {
@@ -48,9 +67,13 @@ function wanted(list, rows) {
   });
 }
 
-/* Who holds what for longest. */
+/* The next ticks. */
+const coming = (list, got) => each(list, got.items.filter(j => j.next_in_ms != null && !j.paused), j => j.name + j.next_at,
+  j => h('li', {}, h('a', { href: to('jobs', j.name), text: j.name, title: j.name }), h('small', { text: scheduleText(j) }), until(num(), j.next_in_ms, got.got)));
+
+/* Who holds what for longest, but for the engine of jobs, which holds its own for as long as it runs. */
 const longest = (list, rows) => (rows.length
-  ? each(list, rows, r => r.name + r.holders[0]?.fence, r => h('li', {}, h('a', { href: to('locks', r.name), text: r.name, title: r.name }), h('small', { text: who(r.holders[0]) }), since(h('span', { class: 'num' }), r.holders[0].age_ms)))
+  ? each(list, rows, r => r.name + r.holders[0]?.fence, r => h('li', {}, h('a', { href: to('locks', r.name), text: r.name, title: r.name }), h('small', { text: who(r.holders[0]) }), since(num(), r.holders[0].age_ms)))
   : put(list, h('li', {}, empty('Nothing is held.'))));
 
 /* An event of the feed: of locks here, of one lock on its page. */
@@ -58,7 +81,7 @@ const VERBS = { queued: 'waits for', acquired: 'took', released: 'gave back', ex
 const after = e => (e.kind === 'queued' ? ` as number ${e.place}` : e.waited_ms > 50 ? ` after ${span(e.waited_ms)}` : e.held_ms ? ` after ${span(e.held_ms)}` : '');
 const happened = (list, items) => (items.length
   ? each(list, items, e => e.id ?? [e.at, e.kind, e.name, e.fence, who(e), e.identity].join(), e => h('li', { class: 'event ' + e.kind }, when(e.at, clock),
-    h('span', {}, h('b', { text: who(e) }), ` ${VERBS[e.kind] || e.kind} `, h('a', { href: to('locks', e.name), text: e.name }), h('small', { text: after(e) }))))
+    h('span', { title: `${who(e)} ${VERBS[e.kind] || e.kind} ${e.name}${after(e)}` }, h('b', { text: who(e) }), ` ${VERBS[e.kind] || e.kind} `, h('a', { href: to('locks', e.name), text: e.name }), h('small', { text: after(e) }))))
   : put(list, h('li', {}, empty('Nothing yet.'))));
 
 export default function overview() {
@@ -66,17 +89,17 @@ export default function overview() {
   const lead = h('p', { class: 'lead' });
   const look = h('ul', { class: 'attention', 'aria-label': 'What needs a look' });
   const held = tile('Locks held', '#/locks?state=held'), waiting = tile('Waiting', '#/waits'), long = tile('Longest wait now', '#/waits'),
-    stale = tile('Seem gone', '#/locks?state=stale'), semaphores = tile('Semaphores', '#/locks?state=permits'), store = tile('Listing the store');
-  const bars = h('ol', { class: 'bars' }), old = h('ul', { class: 'plain' }), feed = h('ul', { class: 'feed' });
+    slow = tile('Time to acquire, p99'), stale = tile('Seem gone', '#/locks?state=stale'), queued = tile('In queues', '#/queues');
+  const bars = h('ol', { class: 'bars' }), old = h('ul', { class: 'plain' }), next = h('ul', { class: 'plain' }), feed = h('ul', { class: 'feed' });
   const charts = h('div', { class: 'two', hidden: true });
-  const news = card('Just now', null, feed);
+  const news = card('Just now', null, feed), soon = card('Coming up', null, next);
   view.name.className = 'hello';
   let lines = null;
 
   function frame() {
     view.head.after(lead);
-    put(view.body, look, h('div', { class: 'tiles' }, held, waiting, long, stale, semaphores, store), charts,
-      h('div', { class: 'three' }, card('Most wanted', null, bars), card('Held for longest', null, old), news));
+    put(view.body, look, h('div', { class: 'tiles' }, held, waiting, long, slow, stale, queued), charts,
+      h('div', { class: 'three' }, h('div', { class: 'body' }, card('Most wanted', null, bars), soon), card('Held for longest', null, old), news));
   }
 
   /* Lines over the last hour. A step without a point is a gap in the line. */
@@ -85,22 +108,22 @@ export default function overview() {
     if (!series) return;
     if (!lines) {
       lines = [chart('Granted in 5 s, and waiting', [{ label: 'granted', color: '--accent', area: true }, { label: 'waiting', color: '--dot' }], { unit: v => count(Math.round(v)) }),
-        chart('Time to acquire', [{ label: 'p50', color: '--accent' }, { label: 'p95', color: '--info' }, { label: 'p99', color: '--dot' }], { unit: span, log: true })];
+        chart('Time to acquire', [{ label: 'p50', color: '--accent' }, { label: 'p95', color: '--info' }, { label: 'p99', color: '--dot' }], { unit: ms, log: true })];
       put(charts, lines.map(l => l.el));
       view.ends.push(() => lines.forEach(l => l.stop()));
     }
     const points = series.items, column = key => points.map(p => (p[key] < 0 ? null : p[key]));
     lines[0].show(points.map(p => p.at_s), ['granted', 'waiting'].map(column));
-    lines[1].show(points.map(p => p.at_s), ['wait_p50_ms', 'wait_p95_ms', 'wait_p99_ms'].map(key => column(key).map(v => (v == null ? null : Math.max(0.1, v)))));
+    lines[1].show(points.map(p => p.at_s), ['wait_p50_ms', 'wait_p95_ms', 'wait_p99_ms'].map(key => column(key).map(v => (v == null ? null : Math.max(1, v)))));
   }
 
   view.keep(async () => {
-    const [o, waits, ages, events, series] = await Promise.all([get('v1/overview'), get('v1/waits?limit=100'), get(query('v1/locks', { state: 'held', sort: '-age', limit: 8 })), getMaybe('v1/feed?limit=12'),
-      getMaybe(query('v1/series', { names: SERIES }))]);
-    return { o, waits, ages, events, series };
-  }, ({ o, waits, ages, events, series }) => {
+    const [o, waits, ages, events, series, more] = await Promise.all([get('v1/overview'), get('v1/waits?limit=100'), get(query('v1/locks', { state: 'held', sort: '-age', limit: 16 })), getMaybe('v1/feed?limit=12'),
+      getMaybe(query('v1/series', { names: SERIES })), beyond('', 8000)]);
+    return { o, waits, ages, events, series, more };
+  }, ({ o, waits, ages, events, series, more }) => {
     if (!look.isConnected) frame();
-    const things = attention(o, waits), c = o.counts, wait = Math.max(0, ...waits.items.flatMap(r => r.waiters.map(w => w.age_ms)));
+    const things = attention(o, waits, more), c = o.counts, wait = Math.max(0, ...waits.items.flatMap(r => r.waiters.map(w => w.age_ms)));
     text(view.name, headline(o, things));
     text(lead, c.names ? `${many(c.held, 'name')} held, ${count(c.waiters)} waiting for ${many(c.wanted, 'name')}.${o.complete ? '' : ' There are more names than are listed.'}`
       : 'dibs run nightly-backup -- ./backup.sh takes the first lock.');
@@ -110,10 +133,13 @@ export default function overview() {
     waiting.show(count(c.waiters), recent('waiting') || (c.wanted ? 'for ' + many(c.wanted, 'name') : 'nobody'));
     long.show(wait ? calm(wait) : '–', wait ? '' : 'nobody waits');
     stale.show(count(c.stale), c.stale ? 'still have a lease' : 'none');
-    semaphores.show(count(c.semaphores), 'in use');
-    store.show(span(o.store.look_us / 1000), o.store.url.split(':')[0]);
+    const times = series?.items.slice(-60).findLast(p => p.wait_p99_ms >= 0 && p.wait_p99_ms != null), dead = sum(more.queues, 'dead');
+    slow.show(times ? ms(times.wait_p99_ms) : '–', times ? `p50 ${ms(times.wait_p50_ms)}` : 'none in 5 minutes');
+    queued.show(count(sum(more.queues, 'ready') + sum(more.queues, 'later') + sum(more.queues, 'out')), dead ? many(dead, 'dead letter') : more.queues.length ? 'in ' + many(more.queues.length, 'queue') : 'no queue');
+    soon.hidden = !more.jobs?.items.some(j => j.next_in_ms != null);
+    if (!soon.hidden) coming(next, more.jobs);
     wanted(bars, o.contended);
-    longest(old, ages.items);
+    longest(old, ages.items.filter(r => !r.name.startsWith('job/{')).slice(0, 8));
     news.hidden = !events;
     if (events) happened(feed, events.items);
     drawSeries(series);

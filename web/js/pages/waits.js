@@ -120,7 +120,7 @@ function draw(group, ring) {
   const edges = group.flatMap(n => n.out).filter(e => group.includes(e.b));
   return s('svg', { class: 'waitgraph', viewBox: `${-pad} ${-pad} ${size.w + 2 * pad} ${size.h + 2 * pad}`, vars: { '--w': size.w + 2 * pad + 'px' }, role: 'group', 'aria-label': 'Who waits for whom' },
     s('defs', {}, ['held', 'waits', 'hot'].map(k => s('marker', { id: mark + k, class: 'tip ' + k, viewBox: '0 0 8 8', refX: 7, refY: 4, markerWidth: 7, markerHeight: 7, orient: 'auto' }, s('path', { d: 'M0,0 L8,4 L0,8 Z' })))),
-    edges.map(edge), group.map(node));
+    group.map(node), edges.map(edge));
 }
 
 /* The circle in words, with what an operator may do about it. */
