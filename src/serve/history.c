@@ -5,6 +5,7 @@
 #include "serve/history.h"
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/hash.h"
 #include "serve/change.h"
 #include "serve/row.h"
 #include <string.h>
@@ -16,7 +17,11 @@ dibs__serve_history_init(dibs__serve_history *history, dibs_error *err)
     pthread_mutex_init(&history->mutex, NULL);
     history->holds =
         dibsx_zalloc_n(DIBS__SERVE_HOLDS_MAX, sizeof(*history->holds));
-    return history->holds ? DIBS_OK : dibsx_nomem(err, "the history of locks");
+    history->newest =
+        dibsx_zalloc_n(DIBS__SERVE_HOLDS_CHAINS, sizeof(*history->newest));
+    return history->holds && history->newest
+               ? DIBS_OK
+               : dibsx_nomem(err, "the history of locks");
 }
 
 void dibs__serve_history_fini(dibs__serve_history *history)
@@ -24,7 +29,26 @@ void dibs__serve_history_fini(dibs__serve_history *history)
     for (size_t i = 0; history->holds && i < DIBS__SERVE_HOLDS_MAX; i++)
         dibsx_free(history->holds[i].row);
     dibsx_free(history->holds);
+    dibsx_free(history->newest);
     pthread_mutex_destroy(&history->mutex);
+}
+
+/* ---- Chains: holds whose names have one hash, the newest first, so that the end of
+ * many leases at once does not search the ring for each. A number that the ring has
+ * overwritten ends a chain: all behind it are older. */
+
+static uint64_t *chain_of(dibs__serve_history *history, const char *name)
+{
+    return &history->newest[dibsx_hash_text(name) % DIBS__SERVE_HOLDS_CHAINS];
+}
+
+/* The hold with this number, or NULL when it is forgotten. Locks: history->mutex. */
+static dibs__serve_hold *
+hold_at(const dibs__serve_history *history, uint64_t number)
+{
+    if (number == 0 || number + DIBS__SERVE_HOLDS_MAX <= history->count)
+        return NULL;
+    return &history->holds[(number - 1) % DIBS__SERVE_HOLDS_MAX];
 }
 
 /* Locks: history->mutex. */
@@ -46,8 +70,9 @@ add_hold(dibs__serve_history *history, const dibs_lease_info *row,
     *hold = (dibs__serve_hold){.row = copy,
                                .waited_ms = waited_ms,
                                .granted_wall_us =
-                                   now_wall_us - holder->age_ms * 1000};
-    history->count++;
+                                   now_wall_us - holder->age_ms * 1000,
+                               .before = *chain_of(history, row->name)};
+    *chain_of(history, row->name) = ++history->count;
 }
 
 /* Locks: history->mutex. */
@@ -55,14 +80,9 @@ static void
 end_hold(dibs__serve_history *history, const char *name,
          const dibs_party *holder, bool expired, int64_t now_wall_us)
 {
-    const uint64_t oldest = history->count > DIBS__SERVE_HOLDS_MAX
-                                ? history->count - DIBS__SERVE_HOLDS_MAX
-                                : 0;
+    dibs__serve_hold *hold = hold_at(history, *chain_of(history, name));
 
-    for (uint64_t i = history->count; i > oldest; i--) {
-        dibs__serve_hold *hold =
-            &history->holds[(i - 1) % DIBS__SERVE_HOLDS_MAX];
-
+    for (; hold; hold = hold_at(history, hold->before)) {
         if (hold->ended_wall_us ||
             hold->row->holders[0].fence != holder->fence ||
             strcmp(hold->row->name, name) != 0 ||
@@ -148,18 +168,13 @@ static void put_hold(dibsx_json *js, const dibs__serve_hold *hold)
 void dibs__serve_history_json(dibs__serve_history *history, const char *name,
                               size_t limit, dibsx_json *js)
 {
-    uint64_t oldest;
+    const dibs__serve_hold *hold;
 
     dibsx_json_key(js, "items");
     dibsx_json_open(js, '[');
     pthread_mutex_lock(&history->mutex);
-    oldest = history->count > DIBS__SERVE_HOLDS_MAX
-                 ? history->count - DIBS__SERVE_HOLDS_MAX
-                 : 0;
-    for (uint64_t i = history->count; i > oldest && limit > 0; i--) {
-        const dibs__serve_hold *hold =
-            &history->holds[(i - 1) % DIBS__SERVE_HOLDS_MAX];
-
+    hold = hold_at(history, *chain_of(history, name));
+    for (; hold && limit > 0; hold = hold_at(history, hold->before)) {
         if (strcmp(hold->row->name, name) != 0)
             continue;
         put_hold(js, hold);

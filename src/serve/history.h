@@ -10,7 +10,11 @@
 #include "serve/look.h"
 #include <pthread.h>
 
-enum { DIBS__SERVE_HOLDS_MAX = 64 * 1024, DIBS__SERVE_HOLDS_SHOWN = 256 };
+enum {
+    DIBS__SERVE_HOLDS_MAX = 64 * 1024,
+    DIBS__SERVE_HOLDS_SHOWN = 256,
+    DIBS__SERVE_HOLDS_CHAINS = 16 * 1024
+};
 
 typedef struct dibs__serve_hold {
     dibs_lease_info *row; /* the name, and one holder as it was first seen */
@@ -18,12 +22,14 @@ typedef struct dibs__serve_hold {
     int64_t ended_wall_us; /* 0: it is held, as far as is known */
     int64_t waited_ms;     /* -1: it was not seen while it waited */
     bool expired;          /* its time was over when it ended */
+    uint64_t before;       /* the number of the one before in its chain, or 0 */
 } dibs__serve_hold;
 
 typedef struct dibs__serve_history {
     pthread_mutex_t mutex;
-    dibs__serve_hold *holds; /* a ring */
+    dibs__serve_hold *holds; /* a ring; they are numbered from 1 on */
     uint64_t count;          /* that were ever added */
+    uint64_t *newest;        /* of each chain, by the hash of names; 0: none */
     int64_t since_wall_us;
 } dibs__serve_history;
 
