@@ -15,7 +15,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-enum { DIBS__SERVE_NAMES_MAX = 50000, DIBS__SERVE_LISTENERS_MAX = 4 };
+enum { DIBS__SERVE_NAMES_MAX = 100000, DIBS__SERVE_LISTENERS_MAX = 4 };
 
 typedef struct dibs__serve_picture {
     atomic_size_t users;
