@@ -32,7 +32,7 @@ class WebError(RuntimeError):
 class Browser:
     """One window. end() ends it and everything it started."""
 
-    def __init__(self, width=1280, height=860, options=()):
+    def __init__(self, width=1280, height=860, options=(), trace=None):
         self.folder = tempfile.mkdtemp(prefix="dibs-web-")
         self.log = open(f"{self.folder}/driver.log", "wb")
         self.driver = subprocess.Popen(["sh", "-c", DRIVER], stdin=subprocess.PIPE, stdout=self.log, stderr=self.log, start_new_session=True,
@@ -41,9 +41,9 @@ class Browser:
             self.port = wait_until(self.read_port, "the port of chromedriver")
             self.connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
             answer = self.ask("POST", "/session", {"capabilities": {"alwaysMatch": {
-                "goog:loggingPrefs": {"browser": "ALL", "performance": "OFF"}, "unhandledPromptBehavior": "ignore",
+                "goog:loggingPrefs": {"browser": "ALL", "performance": "ALL" if trace else "OFF"}, "unhandledPromptBehavior": "ignore",
                 "goog:chromeOptions": {"args": [*OPTIONS, f"--window-size={width},{height}", f"--user-data-dir={self.folder}/profile",
-                                                *options]}}}})
+                                                *options], **({"perfLoggingPrefs": {"traceCategories": trace}} if trace else {})}}}})
             self.session = "/session/" + answer["sessionId"]
             self.do("POST", "/timeouts", {"script": int(PATIENCE * 1000), "pageLoad": int(PATIENCE * 1000)})
         except BaseException:
@@ -165,6 +165,11 @@ class Browser:
     def complaints(self):
         """What the console says of errors: exceptions, refused scripts, files that are missing."""
         return [line["message"] for line in self.do("POST", "/se/log", {"type": "browser"}) if line["level"] == "SEVERE"]
+
+    def traced(self):
+        """The events of the trace since the last call, for a browser with `trace`."""
+        lines = (json.loads(line["message"])["message"] for line in self.do("POST", "/se/log", {"type": "performance"}))
+        return [line["params"] for line in lines if line["method"] == "Tracing.dataCollected"]
 
     def picture(self, path):
         with open(path, "wb") as file:

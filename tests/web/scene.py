@@ -3,6 +3,7 @@
 import http.client
 import json
 import os
+import sqlite3
 import subprocess
 import sys
 
@@ -35,6 +36,20 @@ class Scene(Daemon):
         if answer.status != 201:
             raise AssertionError(answer.text)
         return answer.json
+
+    def fill(self, first, count):
+        """Leases many:I:N with N from `first` on, copied within the embedded store: a token has a rate, and a test little time."""
+        model = "many:0:0"
+        if first == 0:
+            self.lease(model, label="worker", meta={"build": "42"})
+        store = sqlite3.connect(self.url.split(":", 1)[1], timeout=PATIENCE)
+        columns = [row[1] for row in store.execute("PRAGMA table_info(party)")]
+        values = ", ".join({"name": "?", "owner": "?", "fence": "fence + ?"}.get(column, column) for column in columns)
+        with store:
+            store.executemany(f"INSERT OR IGNORE INTO party SELECT {values} FROM party WHERE name = '{model}'",
+                              ((f"many:{i // 100}:{i}", f"{i:032x}", i) for i in range(max(1, first), first + count)))
+        store.close()
+        wait_until(lambda: self.get("/v1/overview").json["counts"]["names"] >= first + count, "the look at all of them")
 
     def wait_for(self, name, **body):
         """Waits for a name until the scene ends."""

@@ -9,8 +9,9 @@ from browser import Browser
 from runtools import main
 
 AXE = os.environ.get("DIBS_AXE")
-MANY = 10000
+MANY, VERY_MANY = 10000, 99000
 STEPS = 30
+HOUR = 36000  # events, ten a second
 ADDRESSES = (("#/", "Most wanted"), ("#/locks", "nightly"), ("#/locks/nightly", "Who is next"), ("#/waits", "nightly"), ("#/audit", "Audit"),
              ("#/jobs", "There is no job."), ("#/nodes", "No node is there"))
 
@@ -20,7 +21,7 @@ class Whole(unittest.TestCase):
         self.scene = Scene()
         self.addCleanup(self.scene.end)
         self.browser = Browser()
-        self.addCleanup(self.browser.end)
+        self.addCleanup(lambda: self.browser.end())
 
     def busy(self):
         """Milliseconds that the thread of the page has worked."""
@@ -50,47 +51,123 @@ class Whole(unittest.TestCase):
                                          ".map(v => [v.id, v.impact, v.nodes[0].html.slice(0, 200)])")
                 self.assertEqual(found, [], (theme, address))
 
-    def test_many_locks(self):
-        """Only the rows in view are there, and a step of scrolling takes less than 50 ms of the processor."""
-        connection = self.scene.connect()
-        self.addCleanup(connection.close)
-        for i in range(MANY):
-            connection.request("POST", f"/v1/leases/many:{i // 100}:{i}", b'{"ttl_ms":3600000}',
-                               {"Authorization": "Bearer " + self.scene.tokens["admin"], "Content-Type": "application/json"})
-            connection.getresponse().read()
+    def watch_tasks(self):
+        """Each page from now on collects the tasks of its thread that take 50 ms or more: [ms, when]."""
+        self.browser.devtools("Page.addScriptToEvaluateOnNewDocument", source="""
+            window.long = [];
+            new PerformanceObserver(list => { for (const e of list.getEntries()) window.long.push([Math.round(e.duration), Math.round(e.startTime)]); })
+              .observe({ type: 'longtask', buffered: true });""")
+
+    def tasks(self):
+        return self.browser.run("const found = window.long; window.long = []; return found")
+
+    def scroll(self, steps):
+        for _ in range(steps):
+            self.browser.run("scrollBy(0, 4000); await new Promise(go => setTimeout(go, 50))")
+
+    def use(self, i):
+        """What somebody does with a list of many locks, while some of them change."""
+        self.browser.run("location.hash = '#/'")
+        self.browser.await_text("Most wanted")
+        self.browser.run("location.hash = '#/locks'")
+        self.browser.await_text("many:", "main")
+        self.browser.run("location.hash = '#/locks?flat=1'")
+        self.browser.await_text("many:0:0", "main")
+        self.scroll(STEPS)
+        self.assertLess(self.browser.run("return document.querySelectorAll('.rows .row').length"), 80)
+        token = self.scene.lease(f"moves:{i}")["token"]
+        self.browser.fill("#find", f"moves:{i}")
+        self.browser.await_("return document.querySelectorAll('.rows .row').length === 1", "one row")
+        self.scene.post(f"/v1/leases/moves:{i}/release", {"token": token})
+        self.browser.await_text("Nothing fits.")
+        self.browser.run("location.hash = '#/locks?sort=left'")
+        self.browser.await_text("many:", "main")
+
+    def test_first_paint(self):
+        """Of a browser without a cache, a token in hand, to a page that says something."""
+        self.scene.fill(0, MANY)
+        self.browser.open(self.scene.page + "#token=" + self.scene.tokens["admin"])
+        self.browser.await_text("All quiet.")
+        paint_ms = self.browser.run("return performance.getEntriesByName('first-contentful-paint')[0].startTime")
+        loaded = self.browser.run("return performance.getEntriesByType('resource').map(e => e.encodedBodySize).reduce((a, b) => a + b)")
+        print(f"first paint after {paint_ms:.0f} ms; {loaded / 1000:.0f} kB were loaded for the first page")
+        self.assertLess(paint_ms, 1000)
+
+    def long_tasks(self):
+        """What takes the page's thread 50 ms or more while it is used: by the clock, as the browser itself counts it, and of the
+        processor, as its trace has it: other programs lengthen that less."""
+        self.browser.end()
+        self.browser = Browser(trace="toplevel")
+        self.watch_tasks()
         self.sign_in()
+        self.tasks()  # of loading the program
+        self.use(0)
+        tasks = self.tasks()
+        # The trace and this test have one clock; the page has its own beginning.
+        began_ms = time.monotonic() * 1000 - self.browser.run("return performance.now()")
+        events = self.browser.traced()
+        main_threads = {(e["pid"], e["tid"]) for e in events if e["name"] == "thread_name" and e["args"]["name"] == "CrRendererMain"}
+        traced = [(e["ts"] / 1000 - began_ms, e["dur"] / 1000, e["tdur"] / 1000) for e in events if e.get("tdur") and (e["pid"], e["tid"]) in main_threads]
+        self.assertGreater(len(traced), 100)
+        return [(clock_ms, max((cpu_ms for ts, ms, cpu_ms in traced if abs(ts - at) < 40 and abs(ms - clock_ms) < 3), default=clock_ms))
+                for clock_ms, at in tasks]
+
+    def test_many_locks(self):
+        """No task works for 50 ms, in one of three rounds: a machine that is busy makes single ones slow."""
+        self.scene.fill(0, MANY)
+        for _ in range(3):
+            tasks = self.long_tasks()
+            print(f"{MANY} locks: {len(tasks)} tasks of 50 ms by the clock; of the processor, the longest of them took "
+                  f"{max((cpu_ms for _, cpu_ms in tasks), default=0):.0f} ms")
+            if all(cpu_ms < 50 for _, cpu_ms in tasks):
+                return
+        self.fail(f"the page's thread was busy for 50 ms and more: {tasks}")
+
+    def test_very_many_locks(self):
+        """The same page with nearly as many as a look has: a step of scrolling and a search take as little of the processor."""
+        self.scene.fill(0, VERY_MANY)
+        self.sign_in()
+        self.use(0)
         self.browser.run("location.hash = '#/locks?flat=1'")
         self.browser.await_text("many:0:0", "main")
         # Of the thread, not of the clock: other programs may be busy.
         self.browser.devtools("Performance.enable", timeDomain="threadTicks")
         before = self.busy()
-        for _ in range(STEPS):
-            self.browser.run("scrollBy(0, 4000); await new Promise(go => setTimeout(go, 50))")
+        self.scroll(STEPS)
         step_ms = (self.busy() - before) / STEPS
-        self.assertLess(self.browser.run("return document.querySelectorAll('.rows .row').length"), 80)
-        self.browser.fill("#find", "9999")
+        before = time.monotonic()
+        self.browser.fill("#find", f":{VERY_MANY - 1}")
         self.browser.await_("return document.querySelectorAll('.rows .row').length === 1", "one row")
-        print(f"{MANY} locks: {step_ms:.1f} ms of the processor for a step of scrolling")
+        found_ms = (time.monotonic() - before) * 1000
+        self.assertIn(f"many:{(VERY_MANY - 1) // 100}:{VERY_MANY - 1}", self.browser.text("main"))
+        print(f"{VERY_MANY} locks: {step_ms:.1f} ms of the processor for a step of scrolling; the last one was found after {found_ms:.0f} ms")
         self.assertLess(step_ms, 50)
 
     def test_memory(self):
-        """Elements and heap after a minute of changes are as after a quarter of it."""
+        """As much news as an hour brings, ten a second, told as fast as the page takes it: heap and elements stay."""
+        self.scene.lease("stays")
         self.sign_in()
         self.browser.run("location.hash = '#/locks'")
+        self.browser.await_text("stays", "main")
 
-        def change(seconds):
-            end = time.monotonic() + seconds
-            while time.monotonic() < end:
-                for i in range(20):
-                    token = self.scene.lease(f"moves:{i}")["token"]
-                    self.scene.post(f"/v1/leases/moves:{i}/release", {"token": token})
-            self.browser.devtools("HeapProfiler.collectGarbage")
-            return self.browser.run("return [performance.memory.usedJSHeapSize, document.querySelectorAll('*').length]")
+        def tell(count):
+            """Events to all who listen, as another tab that has the stream would pass them on; and leases that do change."""
+            for _ in range(count // 1000):
+                token = self.scene.lease(f"moves:{_ % 6}")["token"]
+                self.browser.run("const wire = new BroadcastChannel('dibs' + location.pathname);"
+                                 "for (let i = 0; i < 1000; i++) wire.postMessage(['locks', { changed: [{ name: 'moves:' + i % 20 }], removed: [] }]);"
+                                 "await new Promise(go => setTimeout(go, 450)); wire.close();")
+                self.scene.post(f"/v1/leases/moves:{_ % 6}/release", {"token": token})
+            self.browser.devtools("HeapProfiler.enable")
+            for _ in range(3):
+                self.browser.devtools("HeapProfiler.collectGarbage")
+            heap = self.browser.devtools("Runtime.getHeapUsage")["usedSize"]
+            return heap, self.browser.run("return document.querySelectorAll('*').length")
 
-        before, after = change(15), change(45)
-        print(f"heap {before[0] // 1024} KiB then {after[0] // 1024} KiB; elements {before[1]} then {after[1]}")
-        self.assertLess(after[0], before[0] * 1.5 + 2e6)
-        self.assertLess(after[1], before[1] + 200)
+        before, after = tell(HOUR // 6), tell(HOUR)
+        print(f"{HOUR} events: heap {before[0] // 1024} KiB then {after[0] // 1024} KiB; elements {before[1]} then {after[1]}")
+        self.assertLess(after[0], before[0] * 1.1 + 500e3)
+        self.assertLess(after[1], before[1] + 100)
 
 
 if __name__ == "__main__":
