@@ -5,6 +5,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/async.h"
 
+#include "base/alloc.h"
 #include "base/fail.h"
 #include "base/hash.h"
 #include "base/uncancel.h"
@@ -19,8 +20,9 @@ static dibs_lock *lock_of(dibs__call_node *node)
     return (dibs_lock *)(void *)((char *)node - offsetof(dibs_lock, call.node));
 }
 
-/* The call is over and the handle free for another. */
-static dibs_status finish_call(dibs_lock *lock)
+/* The call is over and the handle free for another. `why` (may be NULL) gets the detail of
+ * an error. */
+static dibs_status finish_call(dibs_lock *lock, dibs_error *why)
 {
     dibs__call *call = &lock->call;
     dibs_status rc = call->kind == DIBS__CALL_ACQUIRE
@@ -28,6 +30,11 @@ static dibs_status finish_call(dibs_lock *lock)
                          : call->rc;
 
     assert(!call->node.at && !dibs__timer_is_set(&call->alarm));
+    if (why && rc != DIBS_OK)
+        *why = *lock->why;
+    dibsx_free(lock->why);
+    lock->why = NULL;
+    dibs__timer_unreserve(lock->cl, 1);
     call->state = DIBS__CALL_NONE;
     lock->busy = false;
     dibs__runner_leave(lock->cl);
@@ -51,7 +58,7 @@ static void end_call(dibs_lock *lock)
     dibs__call *call = &lock->call;
 
     if (call->muted) {
-        (void)finish_call(lock);
+        (void)finish_call(lock, NULL);
         return;
     }
     call->state = DIBS__CALL_ENDED;
@@ -115,7 +122,7 @@ static void send_release(dibs_lock *lock)
 {
     dibs__call *call = &lock->call;
 
-    call->rc = dibs__release_send(&call->release, 0, &lock->why);
+    call->rc = dibs__release_send(&call->release, 0, lock->why);
     call->kind = DIBS__CALL_ANSWERED;
 }
 
@@ -192,13 +199,27 @@ static bool deliver_call(dibs__call_node *node)
         return false;
     }
     lock->refs++;
-    out.rc = finish_call(lock);
-    if (out.rc != DIBS_OK)
-        out.why = lock->why;
+    out.rc = finish_call(lock, &out.why);
     if (out.done)
         call_back(lock, &out);
     dibs__lock_unref(lock);
     return out.done != NULL;
+}
+
+/* The alarm and the error of a call, which an idle handle does not have. Locks:
+ * cl->mutex. */
+static dibs_status equip_call(dibs_lock *lock, dibs_error *err)
+{
+    dibs_status rc = dibs__timer_ready(lock->cl, err);
+
+    if (rc != DIBS_OK)
+        return rc;
+    lock->why = dibsx_zalloc(sizeof(*lock->why));
+    if (lock->why && dibs__timer_reserve(lock->cl, 1))
+        return DIBS_OK;
+    dibsx_free(lock->why);
+    lock->why = NULL;
+    return dibsx_nomem(err, "an asynchronous call");
 }
 
 /* Enters the handle for a call that goes on after it has returned. On DIBS_OK the
@@ -212,7 +233,7 @@ static dibs_status enter_call(dibs_lock *lock, dibs_error *err)
     rc = dibs__runner_enter(lock->cl, dibsx_hash_text(lock->name),
                             &lock->call.runner, err);
     if (rc == DIBS_OK) {
-        rc = dibs__timer_ready(lock->cl, err);
+        rc = equip_call(lock, err);
         if (rc != DIBS_OK)
             dibs__runner_leave(lock->cl);
     }
@@ -276,8 +297,7 @@ dibs_status dibs_lock_release_async(dibs_lock *lock, dibs_async_fn *done,
     assert(lock);
     mutex = &lock->cl->mutex;
     call = &lock->call;
-    lock->why = (dibs_error){0};
-    rc = dibs__release_begin(lock, &call->release, &lock->why);
+    rc = dibs__release_begin(lock, &call->release, lock->why);
     begin_call(lock,
                call->release.holder ? DIBS__CALL_RELEASE : DIBS__CALL_ANSWERED,
                done, arg);
@@ -316,7 +336,7 @@ static void finish_here(dibs_lock *lock)
     if (lock->call.kind == DIBS__CALL_ACQUIRE)
         while ((step = dibs__lock_acquire_next(lock)) != DIBS__ACQUIRE_DONE)
             dibs__lock_acquire_do(lock, step);
-    (void)finish_call(lock);
+    (void)finish_call(lock, NULL);
 }
 
 void dibs__async_drop(dibs_lock *lock)

@@ -76,13 +76,13 @@ dibs__lock_acquire_start(dibs_lock *lock, const dibs__acquire_caller *way,
     };
     dibs_status rc;
 
-    lock->why = (dibs_error){0};
+    *lock->why = (dibs_error){0};
     dibs__count(&cl->stats.attempts);
     dibs__reentry_name(lock);
     rc = dibs__reentry_enter(lock, way->blocks && way->wait_ms < 0, over,
-                             &lock->why);
+                             lock->why);
     if (!*over) {
-        rc = dibs__timer_ready(cl, &lock->why);
+        rc = dibs__timer_ready(cl, lock->why);
         *over = rc != DIBS_OK;
     }
     if (*over) {
@@ -134,7 +134,7 @@ static dibs_status begin_lease(dibs_lock *lock)
 
     if (lock->lease.state != DIBS__LEASE_FREE)
         return DIBS_OK;
-    rc = dibs__owner_new(lock->cl, owner, &lock->why);
+    rc = dibs__owner_new(lock->cl, owner, lock->why);
     if (rc != DIBS_OK)
         return rc;
     if (!lock->acquire.machine.on_fallback)
@@ -162,11 +162,11 @@ send_ask(dibs_lock *lock, dibs__store *st, const dibs__ask *ask,
     dibs__attempt_text(lock->acquire.machine.tries, attempt);
     dibs__log(cl, DIBS_LOG_TRACE, "asked", "%s%s", lock->name, attempt);
     if (st == cl->st) {
-        rc = dibs__reach_store(lock->cl, deadline, &lock->why);
+        rc = dibs__reach_store(lock->cl, deadline, lock->why);
         if (rc != DIBS_OK)
             return rc;
     }
-    rc = st->ops->lease->acquire(st, ask, deadline, ans, &lock->why);
+    rc = st->ops->lease->acquire(st, ask, deadline, ans, lock->why);
     dibs__log_alarm(cl, st);
     if (rc == DIBS_BUSY && ans->queued)
         dibs__log(cl, DIBS_LOG_TRACE, "queued", "%s, %" PRIu32 " ahead",
@@ -189,7 +189,7 @@ static void note_away(dibs_lock *lock, dibs_status rc, const dibs__answer *ans)
     if (!failed || (ans->under_replicated && aq->terms.fallback))
         dibs__away_ended(cl);
     else if (!aq->terms.fallback && dibs__acquire_waits(aq, dibsx_now()))
-        dibs__away_failed(cl, lock->lease.sent_at, &lock->why);
+        dibs__away_failed(cl, lock->lease.sent_at, lock->why);
 }
 
 /* Applies the answer to the lease, the counters and the machine. */
@@ -263,7 +263,7 @@ static void ask_store(dibs_lock *lock)
     dibs__keeper_watch(cl, lock);
     watch_silence(lock, now);
     st = lock->st;
-    lock->why = (dibs_error){0};
+    *lock->why = (dibs_error){0};
     pthread_mutex_unlock(&cl->mutex);
     rc = send_ask(lock, st, &ask, deadline, &ans);
     pthread_mutex_lock(&cl->mutex);
@@ -285,7 +285,7 @@ static void leave_store(dibs_lock *lock)
 /* Counts an acquire once, however often it is tried. */
 static void use_fallback(dibs_lock *lock)
 {
-    dibs_status rc = dibs__fallback_use(lock, &lock->why, &lock->why);
+    dibs_status rc = dibs__fallback_use(lock, lock->why, lock->why);
 
     if (rc == DIBS_OK && !lock->acquire.machine.fell_back)
         dibs__count(&lock->cl->stats.fallbacks);
@@ -318,7 +318,7 @@ dibs_status dibs__lock_acquire_end(dibs_lock *lock)
     dibs_client *cl = lock->cl;
     const dibs__acquire *aq = &lock->acquire.machine;
 
-    dibs__acquire_explain(aq, lock->name, &lock->why);
+    dibs__acquire_explain(aq, lock->name, lock->why);
     dibs__lock_acquire_delist(lock);
     dibs__uncount(&cl->stats.waiting);
     count_outcome(lock, aq->rc);

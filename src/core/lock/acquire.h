@@ -22,7 +22,7 @@ typedef struct dibs__acquire_caller {
 
 /* Begins an acquire on a handle that was entered. *over: it has ended already,
  * with the status returned; else drive it to DIBS__ACQUIRE_DONE and end it. The
- * detail of an error is in lock->why, from here to the end. */
+ * detail of an error is in *lock->why, which the driver provides until the end. */
 dibs_status
 dibs__lock_acquire_start(dibs_lock *lock, const dibs__acquire_caller *way,
                          bool *over);

@@ -54,6 +54,7 @@ dibs_status dibs__lock_acquire_block(dibs_lock *lock, int64_t wait_ms,
                                       .retries = retries,
                                       .blocks = true};
     dibs_status rc = dibs__lock_enter(lock, err);
+    dibs_error why;
     dibsx_nsec started_at = 0;
     uint32_t tries = 0;
     bool over;
@@ -61,14 +62,16 @@ dibs_status dibs__lock_acquire_block(dibs_lock *lock, int64_t wait_ms,
     if (rc != DIBS_OK)
         return rc;
     assert(lock);
+    lock->why = &why;
     rc = dibs__lock_acquire_start(lock, &way, &over);
     if (!over) {
         started_at = lock->acquire.machine.started_at;
         rc = drive_acquire(lock);
         tries = lock->acquire.machine.tries;
     }
+    lock->why = NULL;
     if (rc != DIBS_OK && err)
-        *err = lock->why;
+        *err = why;
     dibs__lock_exit(lock);
     if (!over)
         dibs__lock_acquire_trace(lock, rc, started_at, tries);

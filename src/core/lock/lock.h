@@ -24,8 +24,8 @@ typedef enum dibs__doubt {
 /* Wakes an acquire of this lock that may be sleeping. Locks: cl->mutex. */
 typedef void dibs__wake_fn(struct dibs_lock *lock);
 
-/* The deadline of a lock, and the alarm of its call. */
-enum { DIBS__LOCK_TIMERS = 2 };
+/* The deadline of a lock; an asynchronous call adds its alarm. */
+enum { DIBS__LOCK_TIMERS = 1 };
 
 /* Deadlines that the keeper watches, and renewals for the renewer; see
  * keeper.h. */
@@ -101,7 +101,7 @@ struct dibs_lock {
     bool callback_due; /* a callback is due: on_lost or on_yield */
     bool announcing;   /* the keeper is calling back */
     pthread_cond_t cond;
-    dibs_error why;            /* what went wrong in the current call */
+    dibs_error *why; /* of the acquire or the asynchronous call under way */
     dibsx_table_node by_owner; /* in the client's table of owners */
 
     dibs__lock_due due;
