@@ -27,12 +27,24 @@ static void new_owner(world *w, char owner[DIBS_OWNER_SIZE])
     dibsx_hex(bits, sizeof(bits), owner);
 }
 
+/* Now and then the client renews another lease shortly before this one is due, which
+ * then goes along. */
+static dibsx_nsec next_look(world *w, const client *cl)
+{
+    dibsx_nsec at = dibs__lease_next(&cl->lease);
+
+    if (cl->lease.state == DIBS__LEASE_HELD && at == cl->lease.renew_at &&
+        sim_chance(w, 300))
+        at -= (dibsx_nsec)dibsx_prng_below(&w->prng, DIBS__LEASE_SOON);
+    return at;
+}
+
 /* Looks again at the earliest of what it has to do; only the latest wake-up
  * counts. */
 static void schedule(world *w, client *cl)
 {
     event wake = {.kind = EVENT_WAKE, .client = cl->number};
-    dibsx_nsec at = dibs__lease_next(&cl->lease);
+    dibsx_nsec at = next_look(w, cl);
     dibs__lease_state state = cl->lease.state;
 
     wake.request = cl->wake = ++w->last_request;
@@ -160,7 +172,8 @@ static void look(world *w, client *cl)
         w->lost++;
         sim_note(w, cl, "is told of the loss");
         leave(w, cl);
-    } else if (todo == DIBS__LEASE_RENEW) {
+    } else if (todo == DIBS__LEASE_RENEW ||
+               dibs__lease_due_soon(&cl->lease, now)) {
         renew(w, cl, now);
     } else if (state == DIBS__LEASE_FREE && now >= cl->next_at) {
         begin(w, cl);
