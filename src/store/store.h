@@ -28,6 +28,7 @@
 #include "store/ability.h"
 #include "store/commit.h"
 #include "store/lease.h"
+#include "store/lease_step.h"
 #include "store/log.h"
 #include "store/meter.h"
 #include "store/queue.h"
@@ -58,6 +59,11 @@ typedef struct dibs__store_ops {
     void (*close)(dibs__store *st);
 
     const dibs__lease_ops *lease;
+
+    /* Does acquires and releases of as many names, as if each had been asked for
+     * alone, with all requests on their way at once. NULL: no quicker so. */
+    void (*lease_group)(dibs__store *st, dibs__lease_step *steps, size_t count);
+
     const dibs__value_ops *value;
     const dibs__log_ops *log;
     const dibs__topic_ops *topic;

@@ -3,7 +3,7 @@
  * Any thread. */
 /* SPDX-License-Identifier: MIT */
 #include "base/fail.h"
-#include "store/redis/lease_words.h"
+#include "store/redis/lease_command.h"
 #include <string.h>
 
 /* The two numbers that both OK and BUSY begin with. */
@@ -23,8 +23,8 @@ read_answer(const redisReply *reply, dibs__answer *ans, int64_t more[2])
 }
 
 /* A free name was granted: the answer is the fence alone. */
-static bool
-read_grant(const dibs__ask *ask, const redisReply *reply, dibs__answer *ans)
+bool dibs__ask_granted(const dibs__ask *ask, const redisReply *reply,
+                       dibs__answer *ans)
 {
     int64_t fence;
 
@@ -36,13 +36,15 @@ read_grant(const dibs__ask *ask, const redisReply *reply, dibs__answer *ans)
     return true;
 }
 
-static dibs_status judge_reply(const dibs__ask *ask, const redisReply *reply,
-                               dibs__answer *ans, dibs_error *err)
+dibs_status dibs__ask_judge(const dibs__ask *ask, const redisReply *reply,
+                            dibs__answer *ans, dibs_error *err)
 {
     int status = dibs__reply_status(reply);
     int64_t more[2];
     dibs_status rc;
 
+    if (dibs__ask_granted(ask, reply, ans))
+        return DIBS_OK;
     if (status == DIBS_LOST)
         return dibs__refuse_left(ask->name, err);
     if (status == DIBS_MISMATCH)
@@ -63,11 +65,6 @@ static dibs_status judge_reply(const dibs__ask *ask, const redisReply *reply,
                          : rc;
 }
 
-static bool is_plain(const dibs__ask *ask)
-{
-    return ask->mode == DIBS__EXCLUSIVE && ask->priority == 0;
-}
-
 /* A plain try for a plain lock needs no further words. */
 static void add_details(dibs__words *words, const dibs__ask *ask,
                         const char *bell, char numbers[4][DIBS__NUMBER_MAX])
@@ -75,16 +72,47 @@ static void add_details(dibs__words *words, const dibs__ask *ask,
     static const char *const flags[] = {"-", "q", "b", "qb"};
     bool permits = ask->mode == DIBS__PERMITS;
 
-    if (is_plain(ask) && ask->flags == 0 && strcmp(bell, "-") == 0)
+    if (dibs__ask_is_plain(ask) && ask->flags == 0 && strcmp(bell, "-") == 0)
         return;
     dibs__words_puts(words, bell);
     dibs__words_puts(words, flags[ask->flags & 3]);
-    if (is_plain(ask))
+    if (dibs__ask_is_plain(ask))
         return;
     dibs__words_number(words, ask->mode, numbers[0]);
     dibs__words_number(words, permits ? ask->permits : 1, numbers[1]);
     dibs__words_number(words, permits ? ask->capacity : 0, numbers[2]);
     dibs__words_number(words, ask->priority, numbers[3]);
+}
+
+void dibs__leave_write(dibs__script script, const dibs__leave *leave,
+                       dibs__lease_command *cm)
+{
+    dibs__words *words = &cm->words;
+
+    if (script == DIBS__SCRIPT_release_unqueued) {
+        dibs__keys_of(leave->name, &cm->keys);
+        dibs__script_begin(words, script, "1");
+        dibs__words_add(words, cm->keys.key[0], cm->keys.len[0]);
+    } else {
+        dibs__step_begin(words, script, leave->name, &cm->keys);
+    }
+    dibs__words_puts(words, leave->owner);
+    if (leave->unanswered || leave->keep_ms > 0) {
+        dibs__words_puts(words, leave->unanswered ? "1" : "0");
+        dibs__words_number(words, dibs__step_span(leave->keep_ms),
+                           cm->numbers[0]);
+    }
+}
+
+dibs_status dibs__leave_judge(const dibs__leave *leave, const redisReply *reply,
+                              dibs_error *err)
+{
+    int status = dibs__reply_status(reply);
+
+    if (status == DIBS_OK)
+        return DIBS_OK;
+    return status == DIBS_LOST ? dibs__refuse_absent(leave->name, err)
+                               : dibs__reply_odd(err);
 }
 
 /* The short script: one key, and no waiter to serve. DIBS_BUSY: use the
@@ -93,15 +121,11 @@ static dibs_status release_alone(dibs__redis *rd, const dibs__leave *leave,
                                  dibsx_nsec deadline, dibs_error *err)
 {
     redisReply *reply = NULL;
-    dibs__words words;
-    dibs__keys keys;
+    dibs__lease_command cm;
     dibs_status rc;
 
-    dibs__keys_of(leave->name, &keys);
-    dibs__script_begin(&words, DIBS__SCRIPT_release_unqueued, "1");
-    dibs__words_add(&words, keys.key[0], keys.len[0]);
-    dibs__words_puts(&words, leave->owner);
-    rc = dibs__script_join(rd->steps, DIBS__SCRIPT_release_unqueued, &words,
+    dibs__leave_write(DIBS__SCRIPT_release_unqueued, leave, &cm);
+    rc = dibs__script_join(rd->steps, DIBS__SCRIPT_release_unqueued, &cm.words,
                            deadline, &reply, err);
     if (rc == DIBS_OK)
         rc = dibs__reply_status(reply) == DIBS_OK ? DIBS_OK : DIBS_BUSY;
@@ -115,36 +139,24 @@ dibs__redis_release(struct dibs__store *st, const dibs__leave *leave,
 {
     dibs__redis *rd = dibs__redis_of(st);
     redisReply *reply = NULL;
-    char keep[DIBS__NUMBER_MAX];
-    dibs__words words;
-    dibs__keys keys;
+    dibs__lease_command cm;
     dibs_status rc;
-    int status;
 
-    if (leave->alone && !leave->unanswered && leave->keep_ms <= 0) {
+    if (dibs__leave_is_short(leave)) {
         rc = release_alone(rd, leave, deadline, err);
         if (rc != DIBS_BUSY)
             return rc;
     }
-    dibs__step_begin(&words, DIBS__SCRIPT_release, leave->name, &keys);
-    dibs__words_puts(&words, leave->owner);
-    if (leave->unanswered || leave->keep_ms > 0) {
-        dibs__words_puts(&words, leave->unanswered ? "1" : "0");
-        dibs__words_number(&words, dibs__step_span(leave->keep_ms), keep);
-    }
-    rc = dibs__script_run(rd->steps, DIBS__SCRIPT_release, &words, deadline,
+    dibs__leave_write(DIBS__SCRIPT_release, leave, &cm);
+    rc = dibs__script_run(rd->steps, DIBS__SCRIPT_release, &cm.words, deadline,
                           &reply, err);
     if (rc != DIBS_OK)
         return rc;
-    status = dibs__reply_status(reply);
+    rc = dibs__leave_judge(leave, reply, err);
     dibs__reply_free(reply);
-    if (status == DIBS_OK)
-        return DIBS_OK;
-    if (status != DIBS_LOST) {
+    if (rc == DIBS_UNKNOWN)
         dibs__step_distrust(rd->steps, leave->name, NULL);
-        return dibs__reply_odd(err);
-    }
-    return dibs__refuse_absent(leave->name, err);
+    return rc;
 }
 
 /* Gives back a grant that too few replicas acknowledged: a failover could lose
@@ -195,31 +207,37 @@ static void begin_free(dibs__words *words, const char *name, dibs__keys *keys)
     dibs__words_puts(words, DIBS__KEY_FENCE);
 }
 
+void dibs__ask_write(dibs__redis *rd, dibs__script script, const dibs__ask *ask,
+                     dibs__lease_command *cm)
+{
+    dibs__words *words = &cm->words;
+
+    if (script == DIBS__SCRIPT_acquire_free)
+        begin_free(words, ask->name, &cm->keys);
+    else
+        dibs__step_begin(words, script, ask->name, &cm->keys);
+    dibs__step_attend(rd, ask, &cm->keys);
+    dibs__words_puts(words, ask->owner);
+    dibs__words_number(words, dibs__step_span(ask->ttl_ms), cm->numbers[4]);
+    dibs__words_add(words, ask->who, strnlen(ask->who, DIBS__WHO_MAX - 1));
+    add_details(words, ask, dibs__step_bell(rd, ask, cm->bell), cm->numbers);
+}
+
 static dibs_status
 ask_for(dibs__redis *rd, dibs__script script, const dibs__ask *ask,
         dibsx_nsec deadline, dibs__loan *loan, redisReply **reply,
         dibs_error *err)
 {
-    char numbers[5][DIBS__NUMBER_MAX], bell[DIBS__BELL_WORD];
-    dibs__words words;
-    dibs__keys keys;
+    dibs__lease_command cm;
 
-    if (script == DIBS__SCRIPT_acquire_free)
-        begin_free(&words, ask->name, &keys);
-    else
-        dibs__step_begin(&words, script, ask->name, &keys);
-    dibs__step_attend(rd, ask, &keys);
-    dibs__words_puts(&words, ask->owner);
-    dibs__words_number(&words, dibs__step_span(ask->ttl_ms), numbers[4]);
-    dibs__words_add(&words, ask->who, strnlen(ask->who, DIBS__WHO_MAX - 1));
-    add_details(&words, ask, dibs__step_bell(rd, ask, bell), numbers);
+    dibs__ask_write(rd, script, ask, &cm);
     if (ask->replicas > 0)
-        return dibs__replica_wait_run(&rd->replica_wait, script, &words,
+        return dibs__replica_wait_run(&rd->replica_wait, script, &cm.words,
                                       deadline, loan, reply, err);
-    if (is_plain(ask))
-        return dibs__script_join(rd->steps, script, &words, deadline, reply,
+    if (dibs__ask_is_plain(ask))
+        return dibs__script_join(rd->steps, script, &cm.words, deadline, reply,
                                  err);
-    return dibs__script_run(rd->steps, script, &words, deadline, reply, err);
+    return dibs__script_run(rd->steps, script, &cm.words, deadline, reply, err);
 }
 
 /* DIBS_BUSY: the name is not free, or this ask needs the other script. */
@@ -230,11 +248,11 @@ acquire_free(dibs__redis *rd, const dibs__ask *ask, dibsx_nsec deadline,
     redisReply *reply = NULL;
     dibs_status rc;
 
-    if (!ask->alone || !is_plain(ask) || ask->replicas > 0)
+    if (!dibs__ask_is_short(ask))
         return DIBS_BUSY;
     rc = ask_for(rd, DIBS__SCRIPT_acquire_free, ask, deadline, NULL, &reply,
                  err);
-    if (rc == DIBS_OK && !read_grant(ask, reply, ans))
+    if (rc == DIBS_OK && !dibs__ask_granted(ask, reply, ans))
         rc = DIBS_BUSY;
     dibs__reply_free(reply);
     return rc;
@@ -255,8 +273,8 @@ dibs__redis_acquire(struct dibs__store *st, const dibs__ask *ask,
     if (rc != DIBS_BUSY)
         return rc;
     rc = ask_for(rd, DIBS__SCRIPT_acquire, ask, deadline, &loan, &reply, err);
-    if (rc == DIBS_OK && !read_grant(ask, reply, ans)) {
-        rc = judge_reply(ask, reply, ans, err);
+    if (rc == DIBS_OK) {
+        rc = dibs__ask_judge(ask, reply, ans, err);
         if (rc == DIBS_UNKNOWN)
             dibs__step_distrust(rd->steps, ask->name, &loan);
     }

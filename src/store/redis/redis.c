@@ -186,14 +186,14 @@ audit_servers(dibs__store *st, dibsx_nsec deadline, dibs_finding_fn *each,
                : dibs__redis_audit_at(rd, NULL, deadline, each, arg, err);
 }
 
-#define STORE(name)                                                            \
+#define STORE(name, group)                                                     \
     {                                                                          \
         .scheme = name, .open = store_open, .reach = reach_server,             \
         .close = store_close, .lease = &dibs__redis_lease_ops,                 \
-        .value = &dibs__redis_value_ops, .log = &dibs__redis_log_ops,          \
-        .topic = &dibs__redis_topic_ops, .rate = &dibs__redis_rate_ops,        \
-        .roster = &dibs__redis_roster_ops, .meter = &dibs__redis_meter_ops,    \
-        .queue = &dibs__redis_queue_ops,                                       \
+        .lease_group = (group), .value = &dibs__redis_value_ops,               \
+        .log = &dibs__redis_log_ops, .topic = &dibs__redis_topic_ops,          \
+        .rate = &dibs__redis_rate_ops, .roster = &dibs__redis_roster_ops,      \
+        .meter = &dibs__redis_meter_ops, .queue = &dibs__redis_queue_ops,      \
         .queue_admin = &dibs__redis_queue_admin_ops,                           \
         .commit = &dibs__redis_commit_ops, .doorbell_open = open_doorbell,     \
         .doorbell_read = read_doorbell, .now = read_time,                      \
@@ -201,13 +201,16 @@ audit_servers(dibs__store *st, dibsx_nsec deadline, dibs_finding_fn *each,
         .vote = &dibs__redis_vote_ops, .audit = audit_servers,                 \
     }
 
-const dibs__store_ops dibs__redis_ops = STORE("redis");
-const dibs__store_ops dibs__rediss_ops = STORE("rediss");
-const dibs__store_ops dibs__redis_unix_ops = STORE("redis+unix");
-const dibs__store_ops dibs__redis_sentinel_ops = STORE("redis-sentinel");
-const dibs__store_ops dibs__rediss_sentinel_ops = STORE("rediss-sentinel");
-const dibs__store_ops dibs__redis_cluster_ops = STORE("redis-cluster");
-const dibs__store_ops dibs__rediss_cluster_ops = STORE("rediss-cluster");
+const dibs__store_ops dibs__redis_ops = STORE("redis", dibs__redis_lease_group);
+const dibs__store_ops dibs__rediss_ops =
+    STORE("rediss", dibs__redis_lease_group);
+const dibs__store_ops dibs__redis_unix_ops =
+    STORE("redis+unix", dibs__redis_lease_group);
+const dibs__store_ops dibs__redis_sentinel_ops = STORE("redis-sentinel", NULL);
+const dibs__store_ops dibs__rediss_sentinel_ops =
+    STORE("rediss-sentinel", NULL);
+const dibs__store_ops dibs__redis_cluster_ops = STORE("redis-cluster", NULL);
+const dibs__store_ops dibs__rediss_cluster_ops = STORE("rediss-cluster", NULL);
 
 static const dibs__store_ops *ops_of(const dibsx_url *url)
 {

@@ -176,7 +176,16 @@ static dibs_status judge_reply(redisReply **reply, dibs_error *err)
     return rc;
 }
 
-/* Whether the server lacks the script; then the words become those of EVAL. */
+/* The words become those of EVAL. */
+static void write_text(dibs__script script, dibs__words *words)
+{
+    words->word[0] = "EVAL";
+    words->len[0] = 4;
+    words->word[1] = scripts[script].text;
+    words->len[1] = scripts[script].len;
+}
+
+/* Whether the server lacks the script; then the words are those of EVAL. */
 static bool
 bring_text(dibs__script script, dibs__words *words, redisReply **out)
 {
@@ -184,11 +193,40 @@ bring_text(dibs__script script, dibs__words *words, redisReply **out)
         return false;
     dibs__reply_free(*out);
     *out = NULL;
-    words->word[0] = "EVAL";
-    words->len[0] = 4;
-    words->word[1] = scripts[script].text;
-    words->len[1] = scripts[script].len;
+    write_text(script, words);
     return true;
+}
+
+size_t
+dibs__script_room(dibs__script script, const dibs__words *words, bool whole)
+{
+    return dibs__words_room(words) + (whole ? scripts[script].len : 0);
+}
+
+void dibs__script_pend(dibs__script script, dibs__words *words, bool whole,
+                       bool joins, char *room, dibs__pending *pd)
+{
+    const dibs__part *part = joins && !whole ? part_of(script) : NULL;
+
+    if (whole)
+        write_text(script, words);
+    pd->due = 1;
+    pd->bytes = room;
+    pd->len = dibs__words_encode(words, room);
+    if (part)
+        dibs__member_init(&pd->member, part, words, room, pd->len);
+}
+
+bool dibs__script_is_lacking(const redisReply *reply, dibs_status *rc,
+                             dibs_error *err)
+{
+    *rc = DIBS_OK;
+    if (!is_error(reply))
+        return false;
+    if (dibs__redis_no_script(reply->str))
+        return true;
+    *rc = dibs__redis_fail(reply->str, err);
+    return false;
 }
 
 static dibs_status

@@ -7,6 +7,7 @@
 #define DIBS_STORE_REDIS_SCRIPT_H
 
 #include "store/redis/cluster/route.h"
+#include "store/redis/pipe/pending.h"
 #include "store/redis/wire/conn.h"
 
 /* Each is the file of its name in lua/. */
@@ -92,6 +93,19 @@ DIBS_MUST_CHECK dibs_status dibs__script_run_on(
 DIBS_MUST_CHECK dibs_status
 dibs__script_join(dibs__route *rt, dibs__script script, dibs__words *words,
                   dibsx_nsec deadline, redisReply **out, dibs_error *err);
+
+/* Makes it a command for dibs__route_calls(). `whole`: with the text of the script,
+ * as the server does not have it. `joins`: it may join a batch. The words become bytes
+ * in `room`, which has dibs__words_room() for them, or with `whole` more. */
+size_t
+dibs__script_room(dibs__script script, const dibs__words *words, bool whole);
+void dibs__script_pend(dibs__script script, dibs__words *words, bool whole,
+                       bool joins, char *room, dibs__pending *pd);
+
+/* The reply of such a command: true when the server lacks the script. Else *rc is
+ * DIBS_OK, or the status of the error that the reply was. */
+bool dibs__script_is_lacking(const redisReply *reply, dibs_status *rc,
+                             dibs_error *err);
 
 /* Sends it on a connection that the caller has for itself, in a cluster as `carry`
  * of route.h; *out may be an error. Statuses as those of dibs__conn_ask(). */

@@ -392,6 +392,13 @@ void dibs__route_link(dibs__route *rt, dibs__link *out)
         dibs__pipeline_link(rt->only, out);
 }
 
+void dibs__route_calls(dibs__route *rt, struct dibs__pending *commands,
+                       size_t count)
+{
+    assert(rt->only);
+    dibs__pipeline_calls(rt->only, commands, count);
+}
+
 dibs_status
 dibs__route_call_on(dibs__route *rt, uint64_t number, const dibs__words *words,
                     dibsx_nsec deadline, redisReply **out, dibs_error *err)

@@ -63,6 +63,11 @@ DIBS_MUST_CHECK dibs_status
 dibs__route_call_on(dibs__route *rt, uint64_t number, const dibs__words *words,
                     dibsx_nsec deadline, redisReply **out, dibs_error *err);
 
+/* As dibs__pipeline_calls(), for one server. */
+struct dibs__pending;
+void dibs__route_calls(dibs__route *rt, struct dibs__pending *commands,
+                       size_t count);
+
 /* Sends a command to the server at an endpoint by other means than a pipeline;
  * `asking`: with ASKING right before it. Statuses as those of
  * dibs__pipeline_call(). */

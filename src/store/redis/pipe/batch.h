@@ -1,4 +1,4 @@
-/* batch.h - the commands of several threads, sent as one. Pure.
+/* batch.h - commands that were queued together, sent as one. Pure.
  *
  * A batch is one script that runs the step of many members, so that the server
  * reads, looks up and counts once. It has two parts; the members of a part have
@@ -17,7 +17,7 @@
 #include "store/redis/wire/resp.h"
 
 /* The server does nothing else meanwhile: about 5 us for each member. */
-enum { DIBS__BATCH_MAX = 16 };
+enum { DIBS__BATCH_MAX = 64 };
 
 typedef struct dibs__batch {
     const char *sha1;

@@ -2,6 +2,19 @@
 /* SPDX-License-Identifier: MIT */
 #include "store/redis/pipe/pending.h"
 
+dibs__pending *dibs__waiter_next(const dibs__waiter *wt)
+{
+    dibs__pending *next = NULL;
+
+    for (size_t i = 0; i < wt->count; i++) {
+        dibs__pending *pd = &wt->commands[i];
+
+        if (!pd->over && (!next || pd->deadline < next->deadline))
+            next = pd;
+    }
+    return next;
+}
+
 void dibs__pending_gather(dibsx_fifo *queue, bool alone, dibsx_fifo *members)
 {
     dibsx_fifo parts[2] = {{0}}, others = {0};

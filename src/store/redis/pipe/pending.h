@@ -1,7 +1,8 @@
 /* pending.h - pending commands of a pipeline, and queues of them.
  *
- * A pending command lives on the stack of the thread that waits for it. The
- * mutex of its pipeline guards it and the queue that it is in. */
+ * A pending command belongs to the thread that waits for it, alone or with others
+ * of its own. The mutex of its pipeline guards it, its waiter and the queue that it
+ * is in. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_STORE_REDIS_PIPE_PENDING_H
 #define DIBS_STORE_REDIS_PIPE_PENDING_H
@@ -11,9 +12,20 @@
 #include "base/park.h"
 #include "store/redis/pipe/batch.h"
 
+struct dibs__pending;
+
+/* A thread that waits for commands, which are next to each other. */
+typedef struct dibs__waiter {
+    dibsx_park park;
+    struct dibs__pending *commands;
+    size_t count;
+    size_t left; /* commands that have not ended */
+} dibs__waiter;
+
 typedef struct dibs__pending {
     dibsx_fifo_node queued; /* the first member: its node in a queue */
-    dibsx_park park;
+    dibs__waiter *waiter;
+    bool over;
     const char *bytes;
     size_t len;
     int due; /* replies to expect: one to each command in `bytes` */
@@ -51,9 +63,13 @@ static inline dibs__pending *dibs__pending_pop(dibsx_fifo *fifo)
     return (dibs__pending *)dibsx_fifo_pop(fifo);
 }
 
+/* The command whose deadline is the first, among those that have not ended; there
+ * must be one. */
+dibs__pending *dibs__waiter_next(const dibs__waiter *wt);
+
 /* Takes out the first, which must be there, with all that fit into one batch
- * with it; none when it goes `alone`. They belong to different threads, so
- * their order does not matter. */
+ * with it; none when it goes `alone`. They belong to different threads, or
+ * to one that has sent them together, so their order does not matter. */
 void dibs__pending_gather(dibsx_fifo *queue, bool alone, dibsx_fifo *members);
 
 #endif

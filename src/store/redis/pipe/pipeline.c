@@ -2,8 +2,8 @@
  *
  * pipeline_send.c and pipeline_receive.c have the two directions.
  *
- * Owns the connection, the pending commands (each lives on the stack of the
- * thread that waits for it) and the moment of the next attempt to connect.
+ * Owns the connection, the pending commands (each lives with the thread that
+ * waits for it, which may wait for several) and the moment of the next attempt to connect.
  *
  *      call            send              reply
  *   ---------> queue --------> flight ---------> done
@@ -281,30 +281,41 @@ static dibsx_park *pass_lead(dibs__pipeline *pl)
 {
     dibs__pending *next = pl->flight.last ? dibs__pending_last(&pl->flight)
                                           : dibs__pending_first(&pl->queue);
+    dibsx_park *park = next ? &next->waiter->park : NULL;
 
     pl->led = next != NULL;
-    return next && dibsx_park_post(&next->park, DIBS__PIPELINE_LEAD)
-               ? &next->park
-               : NULL;
+    return park && dibsx_park_post(park, DIBS__PIPELINE_LEAD) ? park : NULL;
 }
 
-/* Drives the connection until the command is done. Locks: pl->mutex, which it
- * drops and does not take again. */
-static void lead_until_done(dibs__pipeline *pl, dibs__pending *pd)
+/* Ends the commands of a thread whose time is up. Runs on that thread. Locks:
+ * pl->mutex. */
+static void expire_overdue(dibs__pipeline *pl, const dibs__waiter *wt)
+{
+    while (wt->left > 0) {
+        dibs__pending *pd = dibs__waiter_next(wt);
+
+        if (dibsx_now() < pd->deadline)
+            break;
+        expire_pending(pl, pd);
+    }
+}
+
+/* Drives the connection until the commands of the leader are done. Locks: pl->mutex,
+ * which it drops and does not take again. */
+static void lead_until_done(dibs__pipeline *pl, dibs__waiter *wt)
 {
     dibsx_park *next;
 
-    while (!dibs__pending_is_done(pd)) {
+    while (wt->left > 0) {
         if (pl->broken) {
             drop_connection(pl);
         } else if (!pl->cn) {
-            connect_for(pl, pd);
+            connect_for(pl, dibs__waiter_next(wt));
         } else {
             dibs__pipeline_flush(pl, NULL);
-            if (!pl->broken)
-                dibs__pipeline_receive(pl, pd->deadline);
-            if (!dibs__pending_is_done(pd) && dibsx_now() >= pd->deadline)
-                expire_pending(pl, pd);
+            if (!pl->broken && wt->left > 0)
+                dibs__pipeline_receive(pl, dibs__waiter_next(wt)->deadline);
+            expire_overdue(pl, wt);
         }
     }
     if (pl->broken)
@@ -315,22 +326,25 @@ static void lead_until_done(dibs__pipeline *pl, dibs__pending *pd)
         dibsx_park_wake(next);
 }
 
-/* Waits for another thread to end the command, or to pass on its role. Locks:
- * none. */
-static void follow_leader(dibs__pipeline *pl, dibs__pending *pd)
+/* Waits for another thread to end the commands, or to pass on its role. Locks:
+ * pl->mutex, which it drops and does not take again. */
+static void follow_leader(dibs__pipeline *pl, dibs__waiter *wt)
 {
-    int post = dibsx_park_wait(&pd->park, pd->deadline);
+    while (wt->left > 0) {
+        dibsx_nsec deadline = dibs__waiter_next(wt)->deadline;
+        int post;
 
-    if (post == DIBS__PIPELINE_DONE)
-        return;
-    pthread_mutex_lock(&pl->mutex);
-    post = dibsx_park_look(&pd->park);
-    if (post == DIBS__PIPELINE_LEAD) {
-        lead_until_done(pl, pd);
-        return;
+        pthread_mutex_unlock(&pl->mutex);
+        post = dibsx_park_wait(&wt->park, deadline);
+        if (post == DIBS__PIPELINE_DONE)
+            return;
+        pthread_mutex_lock(&pl->mutex);
+        if (dibsx_park_look(&wt->park) == DIBS__PIPELINE_LEAD) {
+            lead_until_done(pl, wt);
+            return;
+        }
+        expire_overdue(pl, wt);
     }
-    if (post != DIBS__PIPELINE_DONE)
-        expire_pending(pl, pd);
     pthread_mutex_unlock(&pl->mutex);
 }
 
@@ -341,27 +355,39 @@ static bool is_late(const dibs__pipeline *pl, const dibs__pending *pd)
            (!pl->cn || pl->broken || pd->only_on != pl->cn_number);
 }
 
-static void run_pending(dibs__pipeline *pl, dibs__pending *pd, dibsx_nsec now)
+/* Queues a command, or ends it at once. Locks: pl->mutex. */
+static void queue_pending(dibs__pipeline *pl, dibs__pending *pd)
 {
+    const dibs_error gone = {.message = "the connection has ended"};
+
+    if (is_late(pl, pd))
+        dibs__pipeline_fail_pending(pd, DIBS_STALE, &gone);
+    else
+        dibsx_fifo_push(&pl->queue, &pd->queued);
+}
+
+void dibs__pipeline_calls(dibs__pipeline *pl, dibs__pending *commands,
+                          size_t count)
+{
+    dibs__waiter wt = {.commands = commands, .count = count, .left = count};
+    dibsx_nsec now = dibsx_now();
+
     pthread_mutex_lock(&pl->mutex);
-    if (is_late(pl, pd)) {
-        pthread_mutex_unlock(&pl->mutex);
-        pd->rc = dibsx_fail(pd->err, DIBS_STALE, "the connection has ended");
-        return;
+    for (size_t i = 0; i < count; i++) {
+        commands[i].waiter = &wt;
+        queue_pending(pl, &commands[i]);
     }
-    dibsx_fifo_push(&pl->queue, &pd->queued);
-    if (!pl->led) {
+    if (wt.left > 0 && !pl->led) {
         pl->led = true;
         look_at_idle(pl, now);
         pl->used_at = now;
-        lead_until_done(pl, pd);
+        lead_until_done(pl, &wt);
         return;
     }
     pl->used_at = now;
-    if (dibs__pipeline_is_worth_sending(pl))
-        dibs__pipeline_flush(pl, pd);
-    pthread_mutex_unlock(&pl->mutex);
-    follow_leader(pl, pd);
+    if (wt.left > 0 && dibs__pipeline_is_worth_sending(pl))
+        dibs__pipeline_flush(pl, &wt);
+    follow_leader(pl, &wt);
 }
 
 dibs_status
@@ -391,7 +417,6 @@ call_bound(dibs__pipeline *pl, const dibs__part *part, uint64_t number,
     char small[COMMAND_ON_STACK];
     size_t room = dibs__words_room(words);
     char *bytes = small;
-    dibsx_nsec now = dibsx_now();
     dibs__pending pd = {.due = 1,
                         .replies = out,
                         .only_on = number,
@@ -399,7 +424,7 @@ call_bound(dibs__pipeline *pl, const dibs__part *part, uint64_t number,
                         .err = err};
 
     *out = NULL;
-    if (now >= deadline)
+    if (dibsx_now() >= deadline)
         return dibsx_fail_at(err, DIBS_UNAVAIL, LATE,
                              "the deadline has passed");
     if (room > COMMAND_MAX)
@@ -412,7 +437,7 @@ call_bound(dibs__pipeline *pl, const dibs__part *part, uint64_t number,
     pd.len = dibs__words_encode(words, bytes);
     if (part)
         dibs__member_init(&pd.member, part, words, bytes, pd.len);
-    run_pending(pl, &pd, now);
+    dibs__pipeline_calls(pl, &pd, 1);
     if (bytes != small)
         dibsx_free(bytes);
     return pd.rc;
@@ -437,7 +462,6 @@ dibs_status dibs__pipeline_unit(dibs__pipeline *pl, const char *bytes,
                                 size_t len, int count, dibsx_nsec deadline,
                                 redisReply **out, dibs_error *err)
 {
-    dibsx_nsec now = dibsx_now();
     dibs__pending pd = {.bytes = bytes,
                         .len = len,
                         .due = count,
@@ -447,12 +471,12 @@ dibs_status dibs__pipeline_unit(dibs__pipeline *pl, const char *bytes,
 
     for (int i = 0; i < count; i++)
         out[i] = NULL;
-    if (now >= deadline)
+    if (dibsx_now() >= deadline)
         return dibsx_fail_at(err, DIBS_UNAVAIL, LATE,
                              "the deadline has passed");
     if (len > COMMAND_MAX)
         return dibsx_fail(err, DIBS_INVALID, "a command is too large");
-    run_pending(pl, &pd, now);
+    dibs__pipeline_calls(pl, &pd, 1);
     for (int i = 0; i < count && pd.rc != DIBS_OK; i++) {
         dibs__reply_free(out[i]);
         out[i] = NULL;

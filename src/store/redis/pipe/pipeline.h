@@ -98,6 +98,13 @@ DIBS_MUST_CHECK dibs_status dibs__pipeline_unit(dibs__pipeline *pl,
                                                 redisReply **out,
                                                 dibs_error *err);
 
+/* Sends commands together and waits for all of them; each has its own deadline and
+ * status. The caller has set their bytes, deadline, storage for the replies and the
+ * error, and the part in a batch. It must not matter in which order they are done. */
+struct dibs__pending;
+void dibs__pipeline_calls(dibs__pipeline *pl, struct dibs__pending *commands,
+                          size_t count);
+
 /* DIBS_OK, or the failure of the last attempt while there is no connection and
  * the next attempt is not due yet. */
 DIBS_MUST_CHECK dibs_status dibs__pipeline_ready(dibs__pipeline *pl,

@@ -19,11 +19,12 @@
 enum {
     DIBS__PIPELINE_CHUNK = 64 << 10, /* bytes given to the kernel at once */
     DIBS__PIPELINE_REPLIES_MAX = 64, /* replies handed out at once */
+    DIBS__PIPELINE_ASLEEP_MAX = 512, /* threads woken after the next send */
     DIBS__PIPELINE_FEW = 4,          /* in flight: a follower sends at once */
     DIBS__PIPELINE_MANY = 16         /* queued: a follower sends */
 };
 
-/* Posts to a pending command. */
+/* Posts to a waiter. */
 enum { DIBS__PIPELINE_DONE = 1, DIBS__PIPELINE_LEAD = 2 };
 
 struct dibs__pipeline {
@@ -54,13 +55,21 @@ struct dibs__pipeline {
     size_t out_at; /* bytes before it are given */
 
     /* The leader's. */
-    dibsx_park *asleep[DIBS__PIPELINE_REPLIES_MAX * DIBS__BATCH_MAX];
+    dibsx_park *asleep[DIBS__PIPELINE_ASLEEP_MAX];
     size_t asleep_count;
 };
 
-static inline bool dibs__pending_is_done(dibs__pending *pd)
+/* A command has ended. Returns the park to wake, if it was the last that a sleeping
+ * thread waits for. With the last of its waiter its memory may be gone. Locks:
+ * pl->mutex. */
+static inline dibsx_park *dibs__pending_end(dibs__pending *pd)
 {
-    return dibsx_park_look(&pd->park) == DIBS__PIPELINE_DONE;
+    dibs__waiter *wt = pd->waiter;
+
+    pd->over = true;
+    return --wt->left == 0 && dibsx_park_post(&wt->park, DIBS__PIPELINE_DONE)
+               ? &wt->park
+               : NULL;
 }
 
 /* Whether bytes of `out` are left. */
@@ -78,17 +87,16 @@ static inline bool dibs__pipeline_is_worth_sending(const dibs__pipeline *pl)
 }
 
 /* Ends a command with a status and the reason in `why`. Its memory may be gone
- * as soon as it was posted to. Locks: pl->mutex. */
+ * then. Locks: pl->mutex. */
 void dibs__pipeline_fail_pending(dibs__pending *pd, dibs_status rc,
                                  const dibs_error *why);
 
 /* Ends the use of the connection; the leader closes it. Locks: pl->mutex. */
 void dibs__pipeline_break_off(dibs__pipeline *pl, const dibs_error *why);
 
-/* Sends queued commands, if no other thread does. A follower, whose command is
- * `pd`, waits for room; the leader (NULL) must not, as it has to receive.
- * Locks: pl->mutex. */
-void dibs__pipeline_flush(dibs__pipeline *pl, dibs__pending *pd);
+/* Sends queued commands, if no other thread does. A follower, which is `wt`, waits
+ * for room; the leader (NULL) must not, as it has to receive. Locks: pl->mutex. */
+void dibs__pipeline_flush(dibs__pipeline *pl, dibs__waiter *wt);
 
 /* Receives once and hands out the replies. Sends newly queued commands before
  * it wakes a thread, so that the server has work while the threads start. Runs

@@ -19,10 +19,15 @@ static void wake_all(dibs__pipeline *pl)
 static void
 answer_pending(dibs__pipeline *pl, dibs__pending *pd, redisReply *reply)
 {
+    dibsx_park *park;
+
     pd->replies[pd->got++] = reply;
     pd->rc = DIBS_OK;
-    if (dibsx_park_post(&pd->park, DIBS__PIPELINE_DONE))
-        pl->asleep[pl->asleep_count++] = &pd->park;
+    park = dibs__pending_end(pd);
+    if (park && pl->asleep_count == DIBS__PIPELINE_ASLEEP_MAX)
+        dibsx_park_wake(park);
+    else if (park)
+        pl->asleep[pl->asleep_count++] = park;
 }
 
 /* Hands the reply of a batch to its members. A member without an answer is

@@ -13,10 +13,13 @@ enum {
 void dibs__pipeline_fail_pending(dibs__pending *pd, dibs_status rc,
                                  const dibs_error *why)
 {
+    dibsx_park *park;
+
     pd->rc = dibsx_fail_at(pd->err, pd->unsure ? DIBS_UNKNOWN : rc, why->origin,
                            "%s", why->message);
-    if (dibsx_park_post(&pd->park, DIBS__PIPELINE_DONE))
-        dibsx_park_wake(&pd->park);
+    park = dibs__pending_end(pd);
+    if (park)
+        dibsx_park_wake(park);
 }
 
 void dibs__pipeline_break_off(dibs__pipeline *pl, const dibs_error *why)
@@ -131,29 +134,29 @@ static ssize_t write_some(dibs__pipeline *pl, int64_t wait_ms)
 
 /* Whether a follower still waits for room: until its deadline, or until it must
  * lead, and so receive. */
-static bool is_patient(dibs__pending *pd)
+static bool is_patient(dibs__waiter *wt)
 {
-    return dibsx_park_look(&pd->park) != DIBS__PIPELINE_LEAD &&
-           dibsx_now() < pd->deadline;
+    return wt->left > 0 && dibsx_park_look(&wt->park) != DIBS__PIPELINE_LEAD &&
+           dibsx_now() < dibs__waiter_next(wt)->deadline;
 }
 
-void dibs__pipeline_flush(dibs__pipeline *pl, dibs__pending *pd)
+void dibs__pipeline_flush(dibs__pipeline *pl, dibs__waiter *wt)
 {
     while (pl->cn && !pl->broken && !pl->writing) {
         ssize_t sent;
 
         if (!dibs__pipeline_has_unsent(pl) &&
-            (!pd || dibs__pipeline_is_worth_sending(pl)))
-            fill_out(pl, !pd);
+            (!wt || dibs__pipeline_is_worth_sending(pl)))
+            fill_out(pl, !wt);
         if (!dibs__pipeline_has_unsent(pl))
             break;
-        sent = write_some(pl, pd ? ROOM_MS : 0);
+        sent = write_some(pl, wt ? ROOM_MS : 0);
         if (sent < 0)
             break;
         pl->out_at += (size_t)sent;
         if (!dibs__pipeline_has_unsent(pl))
             release_out(pl);
-        else if (sent == 0 && !(pd && is_patient(pd)))
+        else if (sent == 0 && !(wt && is_patient(wt)))
             break;
     }
 }
