@@ -2,6 +2,8 @@
  *
  *     bench_redis PORT pair BLOCKS     one thread, beside a bare hiredis loop
  *     bench_redis PORT crew BLOCKS     64 threads, beside that loop
+ *     bench_redis PORT async BLOCKS    64 lockers on one thread with an event loop,
+ *                                      beside a bare loop with 16 on the way
  *     bench_redis PORT memory LOCKS    bytes for each lock that is held: "KEYS
  *                                      SERVER CLIENT", by MEMORY USAGE of all
  *                                      keys, INFO and the allocator
@@ -9,6 +11,7 @@
  * bench/pairs.h has the form of the other output. The server should be idle, empty
  * and of this machine. */
 /* SPDX-License-Identifier: MIT */
+#include "bench/lockers.h"
 #include "bench/pairs.h"
 #include "bench/raw.h"
 #include "bench/samples.h"
@@ -18,7 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CREW = 64, BARE_PAIRS = 2000 };
+enum { CREW = 64, BARE_PAIRS = 2000, FLYING = 16, LOCKER_PAIRS = 50 };
 
 static void bare_pair(void *r)
 {
@@ -31,6 +34,26 @@ static void measure_pair(raw *r, dibs_client *client, size_t blocks)
 
     measure_pairs(&(side){bare_pair, r}, &(side){lock_pair, lock}, blocks);
     dibs_lock_free(lock);
+}
+
+static void bare_lockers(void *r)
+{
+    for (int i = 0; i < LOCKER_PAIRS; i++)
+        raw_pairs(r, CREW, FLYING);
+}
+
+static void our_lockers(void *ls)
+{
+    lockers_work(ls, LOCKER_PAIRS);
+}
+
+static void measure_async(raw *r, dibs_client *client, size_t blocks)
+{
+    lockers *ls = lockers_new(client, CREW);
+
+    measure_rates(&(side){bare_lockers, r}, &(side){our_lockers, ls},
+                  CREW * LOCKER_PAIRS, blocks);
+    lockers_free(ls);
 }
 
 static size_t allocated(void)
@@ -78,7 +101,7 @@ int main(int argc, char **argv)
     raw *r;
 
     if (port < 1 || port > 65535 || count < 1 || count > 90000)
-        give_up("usage", "bench_redis PORT pair|crew|memory 1-90000");
+        give_up("usage", "bench_redis PORT pair|crew|async|memory 1-90000");
     r = raw_open(port);
     snprintf(url, sizeof(url), "redis://127.0.0.1:%d", port);
     client = client_open(url);
@@ -87,10 +110,12 @@ int main(int argc, char **argv)
     else if (strcmp(argv[2], "crew") == 0)
         measure_crew(&(side){bare_pair, r}, BARE_PAIRS, client, CREW,
                      (size_t)count);
+    else if (strcmp(argv[2], "async") == 0)
+        measure_async(r, client, (size_t)count);
     else if (strcmp(argv[2], "memory") == 0)
         measure_memory(r, client, (size_t)count);
     else
-        give_up("usage", "bench_redis measures pair, crew or memory");
+        give_up("usage", "bench_redis measures pair, crew, async or memory");
     dibs_close(client);
     raw_close(r);
     return 0;

@@ -131,6 +131,35 @@ void measure_pairs(const side *bare, const side *ours, size_t blocks)
     free(ratios);
 }
 
+static double rate(int64_t pairs, int64_t began)
+{
+    return (double)pairs * 1e9 / (double)(now_ns() - began);
+}
+
+void measure_rates(const side *bare, const side *ours, int pairs, size_t blocks)
+{
+    double *ratios = numbers_new(blocks);
+    double *theirs = numbers_new(blocks), *own = numbers_new(blocks);
+
+    bare->pair(bare->arg);
+    ours->pair(ours->arg);
+    for (size_t i = 0; i < blocks; i++) {
+        int64_t began = now_ns();
+
+        bare->pair(bare->arg);
+        theirs[i] = rate(pairs, began);
+        began = now_ns();
+        ours->pair(ours->arg);
+        own[i] = rate(pairs, began);
+        ratios[i] = own[i] / theirs[i];
+    }
+    printf("%.0f %.0f %.2f\n", median(theirs, blocks), median(own, blocks),
+           median(ratios, blocks));
+    free(ratios);
+    free(theirs);
+    free(own);
+}
+
 /* Threads that work when `start` is passed and meet at `end`. */
 typedef struct crew {
     pthread_barrier_t start;
@@ -179,11 +208,6 @@ static void crew_fini(crew *cw)
         pthread_join(cw->threads[i], NULL);
     pthread_barrier_destroy(&cw->start);
     pthread_barrier_destroy(&cw->end);
-}
-
-static double rate(int64_t pairs, int64_t began)
-{
-    return (double)pairs * 1e9 / (double)(now_ns() - began);
 }
 
 /* Pairs each second of one block. */

@@ -26,6 +26,10 @@ void lock_pair(void *lock);
  * the ratio of the two p50. */
 void measure_pairs(const side *bare, const side *ours, size_t blocks);
 
+/* Both do `pairs` pairs at each call: prints "RATE_OF_BARE RATE RATIO". */
+void measure_rates(const side *bare, const side *ours, int pairs,
+                   size_t blocks);
+
 /* Threads on one client, up to CREW_MAX, with names of their own, beside one that
  * does `pairs` in each block: prints "RATE_OF_ONE RATE MULTIPLE". */
 enum { CREW_MAX = 64 };

@@ -4,6 +4,7 @@
 #include "bench/samples.h"
 
 #include <hiredis/hiredis.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -94,6 +95,34 @@ static void read_replies(raw *r, int count)
         if (redisGetReply(r->context, &reply) != REDIS_OK)
             give_up("raw", r->context->errstr);
         freeReplyObject(reply);
+    }
+}
+
+/* A command for each of some names. */
+static void send_each(raw *r, int first, int count, bool set)
+{
+    for (int i = first; i < first + count; i++) {
+        char owner[33], name[32];
+        const char *words[][6] = {
+            {"EVALSHA", r->sha, "1", name, owner},
+            {"SET", name, owner, "NX", "PX", "30000"},
+        };
+
+        snprintf(owner, sizeof(owner), "%032llx", r->acquired);
+        snprintf(name, sizeof(name), "bench-raw-%05d", i);
+        if (redisAppendCommandArgv(r->context, set ? 6 : 5, words[set], NULL) !=
+            REDIS_OK)
+            give_up("raw", r->context->errstr);
+    }
+    read_replies(r, count);
+}
+
+void raw_pairs(raw *r, int names, int flying)
+{
+    r->acquired++;
+    for (int i = 0; i < names; i += flying) {
+        send_each(r, i, flying, true);
+        send_each(r, i, flying, false);
     }
 }
 

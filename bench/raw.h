@@ -17,6 +17,10 @@ void raw_close(raw *r);
  * if its value is still the one that was set. */
 void raw_pair(raw *r);
 
+/* Does that for `names` names at once, up to 256, `flying` of them on the way
+ * together: all are set, then all are deleted. */
+void raw_pairs(raw *r, int names, int flying);
+
 /* The least that a count can cost: INCR. And the least that a limit can: INCR and
  * EXPIRE, sent together. */
 void raw_count(raw *r);

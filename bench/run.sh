@@ -165,6 +165,9 @@ row "redis: bare hiredis pair" "$rate" "$p50" "$p95" "$p99" 0 0 ""
 row "redis: acquire, release ($ratio x)" "$our_rate" "$our_p50" "$our_p95" "$our_p99" "$ratio" 1.2 "<= 1.2 x bare"
 read -r _ rate multiple < <(repeated "$build/bench/bench_redis" "$port" crew "$crew_blocks")
 row "redis: 64 threads ($multiple x)" "$rate" "" "" "" "$multiple" 3.5 ">= 3.5 x bare"
+read -r bare rate ratio < <(repeated "$build/bench/bench_redis" "$port" async "$crew_blocks")
+row "redis: bare, 16 on the way" "$bare" "" "" "" 0 0 ""
+row "redis: 64 lockers, async ($ratio x)" "$rate" "" "" "" "$ratio" 0.8 ">= 0.8 x bare"
 read -r _ _ p50 p95 p99 < <(repeated "$build/bench/bench_wake" "redis://127.0.0.1:$port" "$rounds")
 row "redis: wake in another process" "" "$p50" "$p95" "$p99" 0 0 ""
 read -r _ _ p50 p95 p99 < <(repeated "$build/bench/bench_wake" "redis://127.0.0.1:$port" "$rounds" sticky)

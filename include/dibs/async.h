@@ -13,7 +13,8 @@
  * A loop that wants the news on its own thread polls dibs_lock_lost_fd().
  *
  * Threads: any thread may make these calls; none of them blocks. A wait needs no
- * thread of its own: up to four threads of the client talk to the store.
+ * thread of its own: up to four threads of the client talk to the store. One Redis
+ * server gets requests that are ready together as one.
  * Acquires of one name join its queue in the order in which they were started.
  */
 /* SPDX-License-Identifier: MIT */

@@ -9,6 +9,7 @@
 #include "base/fail.h"
 #include "base/hash.h"
 #include "base/uncancel.h"
+#include "core/call_group.h"
 #include "core/lock/acquire.h"
 #include "core/lock/handle.h"
 #include "core/lock/publish.h"
@@ -126,12 +127,110 @@ static void send_release(dibs_lock *lock)
     call->kind = DIBS__CALL_ANSWERED;
 }
 
+/* Whether the steps of a lock may be done together with those of others. */
+static bool joins_groups(const dibs_lock *lock)
+{
+    return lock->cl->st->ops->lease_group && lock->replicas == 0;
+}
+
+/* Adds the next step of a call to a group, or places a call that has none to do. False
+ * when it must be done by itself, or after the group. */
+static bool join_group(dibs__call_group *gr, dibs_lock *lock)
+{
+    dibs__call *call = &lock->call;
+    dibs_client *cl = lock->cl;
+    dibs__acquire_step step;
+
+    if (!joins_groups(lock) || call->alone ||
+        !atomic_load_explicit(&cl->reached, memory_order_acquire) ||
+        dibs__call_group_is_full(gr, lock))
+        return false;
+    if (call->kind == DIBS__CALL_RELEASE) {
+        if (call->release.st != cl->st)
+            return false;
+        call->state = DIBS__CALL_RUNNING;
+        dibs__call_group_leave(gr, lock, &call->release);
+        return true;
+    }
+    step = dibs__lock_acquire_next(lock);
+    if (lock->acquire.machine.on_fallback ||
+        (step != DIBS__ACQUIRE_ASK && step != DIBS__ACQUIRE_SLEEP &&
+         step != DIBS__ACQUIRE_DONE))
+        return false;
+    call->state = DIBS__CALL_RUNNING;
+    if (step != DIBS__ACQUIRE_ASK || !dibs__call_group_ask(gr, lock))
+        place_call(lock, dibs__lock_acquire_next(lock));
+    return true;
+}
+
+/* A release was sent with a group. If its answer was lost, it is sent again. */
+static void end_release(dibs_lock *lock, dibs_status rc)
+{
+    dibs__call *call = &lock->call;
+
+    if (rc == DIBS_UNKNOWN) {
+        call->release.sent_before = call->alone = true;
+        make_ready(lock);
+        return;
+    }
+    dibs__release_end(&call->release);
+    call->rc = rc;
+    call->kind = DIBS__CALL_ANSWERED;
+    end_call(lock);
+}
+
+/* Sends the group and takes its answers. Locks: cl->mutex, let go for the steps. */
+static void run_group(dibs_client *cl, dibs__call_group *gr)
+{
+    if (gr->count == 0)
+        return;
+    dibs__call_group_send(gr, cl);
+    for (size_t i = 0; i < gr->count; i++) {
+        dibs_lock *lock = gr->locks[i];
+
+        if (gr->steps[i].leaves) {
+            end_release(lock, gr->steps[i].rc);
+        } else {
+            dibs__lock_ask_answered(lock, &gr->steps[i]);
+            place_call(lock, dibs__lock_acquire_next(lock));
+        }
+    }
+}
+
+/* Does the step of a call with those that are ready behind it. False when it must be
+ * done by itself. Locks: cl->mutex, let go for the steps. */
+static bool run_together(dibs_lock *lock)
+{
+    dibs_client *cl = lock->cl;
+    dibs__runner *rn = lock->call.runner;
+    dibs__call_group *gr = rn->room;
+    dibs__call_node *next;
+
+    if (!gr && joins_groups(lock))
+        gr = rn->room = dibsx_zalloc(sizeof(*gr));
+    if (!gr)
+        return false;
+    gr->count = 0;
+    if (!join_group(gr, lock))
+        return false;
+    while ((next = dibs__runner_take(rn, run_step)) != NULL)
+        if (!join_group(gr, lock_of(next))) {
+            dibs__runner_add(rn, next, true);
+            break;
+        }
+    run_group(cl, gr);
+    return true;
+}
+
 /* Runs one step of a call that was removed from its list. Locks: cl->mutex, let
  * go for the step. */
 static bool run_step(dibs__call_node *node)
 {
     dibs_lock *lock = lock_of(node);
     dibs__acquire_step step;
+
+    if (run_together(lock))
+        return true;
 
     lock->call.state = DIBS__CALL_RUNNING;
     if (lock->call.kind == DIBS__CALL_RELEASE) {
@@ -230,8 +329,10 @@ static dibs_status enter_call(dibs_lock *lock, dibs_error *err)
 
     if (rc != DIBS_OK)
         return rc;
-    rc = dibs__runner_enter(lock->cl, dibsx_hash_text(lock->name),
-                            &lock->call.runner, err);
+    rc =
+        dibs__runner_enter(lock->cl,
+                           joins_groups(lock) ? 0 : dibsx_hash_text(lock->name),
+                           &lock->call.runner, err);
     if (rc == DIBS_OK) {
         rc = equip_call(lock, err);
         if (rc != DIBS_OK)
@@ -251,6 +352,7 @@ static void begin_call(dibs_lock *lock, dibs__call_kind kind,
     call->kind = kind;
     call->done = done;
     call->arg = arg;
+    call->alone = false;
     lock->refs++;
 }
 

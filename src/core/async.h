@@ -10,7 +10,9 @@
  *
  * Steps that talk to the store and callbacks are run by the runners. All steps for one
  * name are done by one runner: releases first, acquires in the order in which they were
- * started, in which they join the queue. A sleeping call costs one timer of the keeper
+ * started, in which they join the queue. Where the store does several steps together,
+ * one runner does all that it can, and takes what is ready as one group (call_group.h);
+ * locks with replicas are on the others. A sleeping call costs one timer of the keeper
  * and no thread.
  *
  *   (1) A call has its lock's `busy` and a reference on it, from start to NONE.
@@ -52,6 +54,8 @@ typedef struct dibs__call {
     void *arg;
     dibs_status rc;                /* ANSWERED */
     dibs__pending_release release; /* RELEASE */
+    bool
+        alone; /* RELEASE: to be sent by itself, as its first answer was lost */
     dibs__runner *runner;
     dibs__timer alarm; /* SLEEPING */
     bool calling;      /* a callback of this lock runs, */

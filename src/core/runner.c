@@ -66,7 +66,9 @@ static dibs__call_node *pop_node(dibs__call_list *list)
 static void announce_ended(dibs__async *as, dibs__runner *rn)
 {
     if (as->fd >= 0) {
-        dibsx_event_set(as->fd);
+        /* The first of the list has set the event. */
+        if (as->ended.count == 1)
+            dibsx_event_set(as->fd);
         pthread_cond_broadcast(&rn->cl->over);
         return;
     }
@@ -153,8 +155,10 @@ static void free_async(dibs_client *cl, dibs__attached *at)
     cl->async = NULL;
     if (as->fd >= 0)
         close(as->fd);
-    for (size_t i = 0; i < DIBS__RUNNERS; i++)
+    for (size_t i = 0; i < DIBS__RUNNERS; i++) {
         pthread_cond_destroy(&as->runners[i].cond);
+        dibsx_free(as->runners[i].room);
+    }
     dibsx_free(as);
 }
 
@@ -226,6 +230,14 @@ void dibs__runner_add(dibs__runner *rn, dibs__call_node *step, bool first)
     else
         append_node(&rn->ready, step);
     pthread_cond_signal(&rn->cond);
+}
+
+dibs__call_node *
+dibs__runner_take(dibs__runner *rn, bool (*run)(dibs__call_node *node))
+{
+    if (!rn->ready.first || rn->ready.first->run != run)
+        return NULL;
+    return pop_node(&rn->ready);
 }
 
 void dibs__runner_post(dibs__runner *rn, dibs__call_node *callback)

@@ -46,6 +46,7 @@ typedef struct dibs__runner {
     bool idle;
     pthread_cond_t cond;
     dibs__call_list ready; /* steps to do */
+    void *room;            /* for the steps themselves, freed with the runner */
 } dibs__runner;
 
 typedef struct dibs__async {
@@ -72,6 +73,10 @@ void dibs__runner_leave(dibs_client *cl);
 
 /* Adds a step, behind the others or before them. */
 void dibs__runner_add(dibs__runner *rn, dibs__call_node *step, bool first);
+
+/* Takes out the first step, if it is one of this kind; NULL if not. */
+dibs__call_node *
+dibs__runner_take(dibs__runner *rn, bool (*run)(dibs__call_node *node));
 
 /* Adds a callback, which is run soon, and never inside this. */
 void dibs__runner_post(dibs__runner *rn, dibs__call_node *callback);

@@ -150,29 +150,41 @@ void dibs__attempt_text(uint32_t tries, char out[DIBS__ATTEMPT_SIZE])
         snprintf(out, DIBS__ATTEMPT_SIZE, " (attempt %" PRIu32 ")", tries);
 }
 
-/* Sends the ask and logs it for the tracer. Locks: none held. */
-static dibs_status
-send_ask(dibs_lock *lock, dibs__store *st, const dibs__ask *ask,
-         dibsx_nsec deadline, dibs__answer *ans)
+void dibs__lock_ask_trace(const dibs_lock *lock)
 {
-    const dibs_client *cl = lock->cl;
     char attempt[DIBS__ATTEMPT_SIZE];
-    dibs_status rc;
 
     dibs__attempt_text(lock->acquire.machine.tries, attempt);
-    dibs__log(cl, DIBS_LOG_TRACE, "asked", "%s%s", lock->name, attempt);
+    dibs__log(lock->cl, DIBS_LOG_TRACE, "asked", "%s%s", lock->name, attempt);
+}
+
+void dibs__lock_ask_trace_answer(const dibs_lock *lock, dibs_status rc,
+                                 const dibs__answer *ans)
+{
+    if (rc == DIBS_BUSY && ans->queued)
+        dibs__log(lock->cl, DIBS_LOG_TRACE, "queued", "%s, %" PRIu32 " ahead",
+                  lock->name, ans->ahead);
+    else if (rc == DIBS_BUSY)
+        dibs__log(lock->cl, DIBS_LOG_TRACE, "busy", "%s", lock->name);
+}
+
+/* Sends the ask and logs it for the tracer. Locks: none held. */
+static dibs_status
+send_ask(dibs_lock *lock, dibs__store *st, dibs__lease_step *step)
+{
+    const dibs_client *cl = lock->cl;
+    dibs_status rc;
+
+    dibs__lock_ask_trace(lock);
     if (st == cl->st) {
-        rc = dibs__reach_store(lock->cl, deadline, lock->why);
+        rc = dibs__reach_store(lock->cl, step->deadline, step->err);
         if (rc != DIBS_OK)
             return rc;
     }
-    rc = st->ops->lease->acquire(st, ask, deadline, ans, lock->why);
+    rc = st->ops->lease->acquire(st, &step->ask, step->deadline, &step->ans,
+                                 step->err);
     dibs__log_alarm(cl, st);
-    if (rc == DIBS_BUSY && ans->queued)
-        dibs__log(cl, DIBS_LOG_TRACE, "queued", "%s, %" PRIu32 " ahead",
-                  lock->name, ans->ahead);
-    else if (rc == DIBS_BUSY)
-        dibs__log(cl, DIBS_LOG_TRACE, "busy", "%s", lock->name);
+    dibs__lock_ask_trace_answer(lock, rc, &step->ans);
     return rc;
 }
 
@@ -235,39 +247,55 @@ void dibs__lock_acquire_overdue(dibs_lock *lock, dibsx_nsec now)
         lock->cl->silent_at = lock->lease.sent_at;
 }
 
-static void ask_store(dibs_lock *lock)
+bool dibs__lock_ask_begin(dibs_lock *lock, dibs__lease_step *step,
+                          char who[DIBS__WHO_MAX])
 {
     dibs_client *cl = lock->cl;
-    dibs__store *st;
-    dibsx_nsec now, deadline;
-    dibs__answer ans = {0};
-    char who[DIBS__WHO_MAX];
-    dibs__ask ask;
+    dibsx_nsec now;
     dibs_status rc = begin_lease(lock);
 
+    *step = (dibs__lease_step){.err = lock->why};
     if (rc != DIBS_OK) {
-        dibs__acquire_answered(&lock->acquire.machine, &lock->lease, rc, &ans,
-                               dibsx_now());
-        return;
+        dibs__acquire_answered(&lock->acquire.machine, &lock->lease, rc,
+                               &step->ans, dibsx_now());
+        return false;
     }
     now = dibsx_now();
-    deadline = dibs__acquire_ask_until(&lock->acquire.machine,
-                                       dibs__client_deadline(cl, now), now);
-    ask = lock->ask;
-    ask.alone = lock->lease.alone;
-    ask.who = dibs__who_text(lock, who);
+    step->deadline =
+        dibs__acquire_ask_until(&lock->acquire.machine,
+                                dibs__client_deadline(cl, now), now);
+    step->ask = lock->ask;
+    step->ask.alone = lock->lease.alone;
+    step->ask.who = dibs__who_text(lock, who);
     if (lock->acquire.machine.terms.wait_ms != 0)
-        ask.flags |= DIBS__ASK_QUEUE;
+        step->ask.flags |= DIBS__ASK_QUEUE;
     dibs__lease_asked(&lock->lease, now);
     dibs__acquire_asked(&lock->acquire.machine, &lock->lease);
     dibs__keeper_watch(cl, lock);
     watch_silence(lock, now);
-    st = lock->st;
     *lock->why = (dibs_error){0};
+    return true;
+}
+
+void dibs__lock_ask_answered(dibs_lock *lock, const dibs__lease_step *step)
+{
+    apply_answer(lock, step->rc, &step->ans);
+}
+
+static void ask_store(dibs_lock *lock)
+{
+    dibs_client *cl = lock->cl;
+    char who[DIBS__WHO_MAX];
+    dibs__lease_step step;
+    dibs__store *st;
+
+    if (!dibs__lock_ask_begin(lock, &step, who))
+        return;
+    st = lock->st;
     pthread_mutex_unlock(&cl->mutex);
-    rc = send_ask(lock, st, &ask, deadline, &ans);
+    step.rc = send_ask(lock, st, &step);
     pthread_mutex_lock(&cl->mutex);
-    apply_answer(lock, rc, &ans);
+    dibs__lock_ask_answered(lock, &step);
 }
 
 /* Gives up the place in the queue, and a grant that may have come meanwhile. If

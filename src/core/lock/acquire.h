@@ -33,6 +33,19 @@ dibs__acquire_step dibs__lock_acquire_next(dibs_lock *lock);
 /* Does any other step. The mutex is let go meanwhile. */
 void dibs__lock_acquire_do(dibs_lock *lock, dibs__acquire_step step);
 
+/* DIBS__ACQUIRE_ASK in two halves, for a driver that sends the asks of many. Begin
+ * fills `step`, whose texts are in `who` and in the lock. False: there is nothing to
+ * send, and the acquire has its status already. Answered takes what the store
+ * answered. Between them the mutex may be let go, and then the driver logs. */
+bool dibs__lock_ask_begin(dibs_lock *lock, dibs__lease_step *step,
+                          char who[DIBS__WHO_MAX]);
+void dibs__lock_ask_answered(dibs_lock *lock, const dibs__lease_step *step);
+
+/* Log lines of an ask, for the tracer. Locks: none held. */
+void dibs__lock_ask_trace(const dibs_lock *lock);
+void dibs__lock_ask_trace_answer(const dibs_lock *lock, dibs_status rc,
+                                 const dibs__answer *ans);
+
 /* The list of acquires under way, which a client that is being closed waits
  * for. Start and end maintain it; code that acquires another way does so
  * itself. */

@@ -19,10 +19,10 @@ enum { RELEASE_TRIES = 3 };
 
 /* Sends the release, again when its answer was lost; "nothing there" after a
  * lost answer means that it had been done. Locks: none held. */
-static dibs_status send_release(dibs__store *st, const dibs__leave *leave,
-                                dibsx_nsec deadline, dibs_error *err)
+static dibs_status
+send_release(dibs__store *st, const dibs__leave *leave, bool sent_before,
+             dibsx_nsec deadline, dibs_error *err)
 {
-    bool sent_before = false;
     dibs_status rc = DIBS_UNAVAIL;
 
     for (int i = 0; i < RELEASE_TRIES; i++) {
@@ -95,6 +95,29 @@ begin_release(dibs_lock *lock, dibs__pending_release *pending, dibs_error *err)
     return DIBS_OK;
 }
 
+void dibs__release_step(dibs__pending_release *pending, dibs__lease_step *step,
+                        dibs_error *err)
+{
+    *step = (dibs__lease_step){.leaves = true,
+                               .leave = pending->leave,
+                               .deadline =
+                                   dibs__client_deadline(pending->holder->cl,
+                                                         dibsx_now()),
+                               .err = err};
+}
+
+void dibs__release_trace(const dibs__pending_release *pending, dibs_status rc)
+{
+    dibs__log(pending->holder->cl, DIBS_LOG_TRACE, "released", "%s by %s: %s",
+              pending->leave.name, pending->owner, dibs_status_name(rc));
+}
+
+void dibs__release_end(dibs__pending_release *pending)
+{
+    dibs__lock_unref(pending->holder);
+    pending->holder = NULL;
+}
+
 dibs_status dibs__release_send(dibs__pending_release *pending, int64_t limit_ms,
                                dibs_error *err)
 {
@@ -106,12 +129,11 @@ dibs_status dibs__release_send(dibs__pending_release *pending, int64_t limit_ms,
     if (limit_ms > 0 && limit_ms < cl->timeout_ms)
         deadline = dibsx_after_ms(now, limit_ms);
     pthread_mutex_unlock(&cl->mutex);
-    rc = send_release(pending->st, &pending->leave, deadline, err);
-    dibs__log(cl, DIBS_LOG_TRACE, "released", "%s by %s: %s",
-              pending->leave.name, pending->owner, dibs_status_name(rc));
+    rc = send_release(pending->st, &pending->leave, pending->sent_before,
+                      deadline, err);
+    dibs__release_trace(pending, rc);
     pthread_mutex_lock(&cl->mutex);
-    dibs__lock_unref(pending->holder);
-    pending->holder = NULL;
+    dibs__release_end(pending);
     return rc;
 }
 

@@ -17,6 +17,7 @@ typedef struct dibs__pending_release {
         *holder; /* had the lease; with a reference. NULL: nothing to send */
     dibs__store *st;
     dibs__leave leave; /* its texts are here, and in the holder */
+    bool sent_before;  /* and its answer was lost */
     char owner[DIBS_OWNER_SIZE];
 } dibs__pending_release;
 
@@ -27,6 +28,13 @@ dibs_status dibs__release_begin(dibs_lock *lock, dibs__pending_release *pending,
                                 dibs_error *err);
 dibs_status dibs__release_send(dibs__pending_release *pending, int64_t limit_ms,
                                dibs_error *err);
+
+/* The second half for a driver that sends the releases of many: the step to send,
+ * then its log line (locks: none held) and, if its answer is known, its end. */
+void dibs__release_step(dibs__pending_release *pending, dibs__lease_step *step,
+                        dibs_error *err);
+void dibs__release_trace(const dibs__pending_release *pending, dibs_status rc);
+void dibs__release_end(dibs__pending_release *pending);
 
 /* Ends belief and sends the release, within limit_ms (0: the client's timeout);
  * the mutex is let go for the step. Answers as dibs_lock_release(). */
