@@ -164,6 +164,20 @@ void raw_hear(raw *r)
     read_replies(r, 1);
 }
 
+void raw_push(raw *r, const char *list, const char *text)
+{
+    const char *push[] = {"LPUSH", list, text};
+
+    freeReplyObject(ask(r, 3, push));
+}
+
+void raw_pop(raw *r, const char *list)
+{
+    const char *pop[] = {"BRPOPLPUSH", list, "bench-raw-taken", "0"};
+
+    freeReplyObject(ask(r, 4, pop));
+}
+
 long long raw_info(raw *r, const char *name)
 {
     const char *info[] = {"INFO"};

@@ -35,6 +35,11 @@ void raw_tell(raw *r);
 void raw_listen(raw *r);
 void raw_hear(raw *r);
 
+/* Pushes to a list; waits for an entry and moves it to another list: the least that a
+ * hand-over can cost. */
+void raw_push(raw *r, const char *list, const char *text);
+void raw_pop(raw *r, const char *list);
+
 /* A number of what INFO says, "used_memory" say. */
 long long raw_info(raw *r, const char *name);
 

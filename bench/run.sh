@@ -173,6 +173,18 @@ row "redis: wake in another process" "" "$p50" "$p95" "$p99" 0 0 ""
 read -r _ _ p50 p95 p99 < <(repeated "$build/bench/bench_wake" "redis://127.0.0.1:$port" "$rounds" sticky)
 row "redis: idle sticky holder yields" "" "$p50" "$p95" "$p99" "$p99" 5000 "p99 < 5 ms"
 
+# A consumer and a reader of events that are blocked, beside a bare BRPOPLPUSH.
+flow() { repeated "$build/bench/bench_flow" "$1" "$rounds" "redis://127.0.0.1:$port"; }
+read -r _ _ bare p95 p99 < <(flow bare)
+row "redis: wake of a bare BRPOPLPUSH" "" "$bare" "$p95" "$p99" 0 0 ""
+read -r _ _ p50 p95 p99 < <(flow item)
+ratio=$(awk -v ours="$p50" -v bare="$bare" 'BEGIN { printf "%.2f", ours / bare }')
+row "redis: wake of a consumer ($ratio x)" "" "$p50" "$p95" "$p99" "$ratio" 2.5 "<= 2.5 x bare"
+read -r _ _ p50 p95 p99 < <(flow event)
+row "redis: wake of a reader of events" "" "$p50" "$p95" "$p99" 0 0 ""
+read -r _ rate p50 p95 p99 < <(flow append)
+row "redis: append an event" "$rate" "$p50" "$p95" "$p99" 0 0 ""
+
 # What is coordinated, beside the least that such a thing can cost on this server.
 on_coord() { repeated "$build/bench/bench_coord" "$port" "$@"; }
 read -r rate p50 p95 p99 our_rate our_p50 our_p95 our_p99 ratio < <(on_coord latch "$redis_blocks")
