@@ -5,7 +5,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/rand.h"
-#include "node/node_inside.h"
+#include "node/node_zones.h"
 
 #include <poll.h>
 #include <stdarg.h>
@@ -286,6 +286,7 @@ static dibs_status run_node(dibs__node *node, dibs_error *err)
     if (node->executor)
         node->ops->close(node);
     dibs__node_free_tasks(node);
+    dibs__node_free_zones(node);
     dibs_bell_free(node->bell);
     dibs_lock_free(node->lease);
     return rc;

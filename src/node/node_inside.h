@@ -55,7 +55,10 @@ struct dibs__node {
     dibs_bell *bell;   /* of the board; NULL: the store has none */
     dibsx_nsec own_at; /* when to read the records of its own commands */
     dibsx_nsec join_at;
-    dibsx_nsec record_at; /* when its record is written again */
+    dibsx_nsec record_at;           /* when its record is written again */
+    struct dibs__node_zones *zones; /* NULL: no new zone data */
+    char tzdata[DIBS__TZDATA_SIZE]; /* the zone data that it has dealt with */
+    dibsx_nsec zones_at;            /* when to look at it again */
     dibsx_nsec sweep_at[DIBS__SWEEPS];
     char swept[8][DIBS__PLACE_SIZE]; /* the last entry of each sweep */
     dibs__node_alive alive[DIBS__NODE_ALIVE_MAX];
@@ -97,14 +100,11 @@ dibsx_nsec dibs__node_valid_until(dibs__node *node);
 /* The definition in a file of this node, or NULL. */
 const dibs__job *
 dibs__node_job(const dibs__node *node, const char *job, const char *hash);
-
 /* Looks at the indexes, and does what is due and ready. */
 void dibs__node_look(dibs__node *node);
 
-/* Look again within so many milliseconds. */
+/* Looks again within so many milliseconds; takes nothing new from now on. */
 void dibs__node_hurry(dibs__node *node, int64_t ms);
-
-/* Nothing new from now on; commands may go on for a while. */
 void dibs__node_drain(dibs__node *node, const char *why);
 
 /* The record of this node, for others to see: written again in time, and removed; and

@@ -4,7 +4,7 @@
 #include "base/fail.h"
 #include "jobs/follow.h"
 #include "node/call.h"
-#include "node/node_inside.h"
+#include "node/node_zones.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -204,6 +204,17 @@ static void note_mark(dibs__node_mark *mark, const dibs__job_state *state)
     mark->local_s = state->mark_local_s;
 }
 
+/* A node with older zone data found this tick. True: it is not due by newer data. */
+static bool refresh_next(dibs__stage *st, const dibs__ticker *tk)
+{
+    dibs__job_state *state = &st->state;
+
+    if (state->paused || !dibs__tzdata_newer(tk->tzdata, state->tzdata))
+        return false;
+    dibs__tick_refresh(st->job, state, tk);
+    return state->due_us == 0 || state->due_us > st->sc.now_us;
+}
+
 static dibs_status
 tick_stage(dibs__node *node, dibs__stage *st, const dibs__zone *zone,
            dibs__node_mark *mark, dibs_error *err)
@@ -222,7 +233,10 @@ tick_stage(dibs__node *node, dibs__stage *st, const dibs__zone *zone,
     memcpy(hash, st->state.hash, sizeof(hash));
     note_mark(mark, &st->state);
     node->agreed = false;
-    rc = dibs__tick_take(&st->sc, &tk, err);
+    if (refresh_next(st, &tk))
+        rc = DIBS_OK;
+    else
+        rc = dibs__tick_take(&st->sc, &tk, err);
     if (rc == DIBS_OK)
         rc = send_tick(node, st, err);
     if (rc == DIBS_OK && node->agreed)
@@ -585,6 +599,7 @@ static void use_view(dibs__node *node, const view *v, dibsx_nsec now)
     if (node->draining)
         return;
     plan_look(node, v);
+    dibs__node_look_at_zones(node);
     tick_all(node, v);
     do_sweeps(node, v, now);
     claim_ready(node, v);

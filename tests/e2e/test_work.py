@@ -3,6 +3,7 @@
 import os
 import re
 import select
+import shutil
 import signal
 import sqlite3
 
@@ -172,6 +173,39 @@ class Ticks(Work):
         wait_until(lambda: len([run for run in self.json("job", "runs", "good", "--json")["runs"]
                                 if run["state"] == "OK"]) >= 2, "two ticks")
         self.assertEqual(self.json("job", "runs", "s1", "--json")["runs"], [])
+        self.stop(node)
+
+    def test_new_zone_data_moves_the_next_tick(self):
+        def zones(version, like):
+            folder = os.path.dirname(self.write(f"zones-{version}/tzdata.zi", f"# version {version}\n"))
+            os.mkdir(os.path.join(folder, "Test"))
+            shutil.copy(os.path.join(ROOT, "tests/jobs/zoneinfo", like), os.path.join(folder, "Test/Zone"))
+            return folder
+
+        def next_time():
+            return self.json("job", "show", "yearly", "--json")["job"]["next"]
+
+        file = self.write("zones.yaml", """
+jobs:
+  yearly: {schedule: '0 3 1 1 *', zone: Test/Zone, run: ['true']}
+  now: {run: ['true']}
+""")
+        older, newer = zones("2020a", "Europe/Berlin"), zones("2099b", "America/New_York")
+        self.env["TZDIR"] = older
+        self.ok("job", "load", file)
+        before = next_time()
+        self.assertEqual(before[11:], "02:00:00Z")
+        self.env["TZDIR"] = newer
+        node = self.node(file=file)
+        wait_until(lambda: next_time() != before, "the next time by newer data")
+        after = next_time()
+        self.assertEqual(after[11:], "08:00:00Z")
+        self.stop(node)
+        # Older data changes nothing.
+        self.env["TZDIR"] = older
+        node = self.node(file=file)
+        self.ok("job", "start", "now", "--wait")
+        self.assertEqual(next_time(), after)
         self.stop(node)
 
     def test_nodes_may_start_together(self):

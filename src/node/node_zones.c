@@ -1,0 +1,189 @@
+/* node_zones.c - see node_zones.h. */
+/* SPDX-License-Identifier: MIT */
+#include "node/node_zones.h"
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "jobs/board_change.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { AT_ONCE = 64 }; /* jobs in one look */
+
+#define VERSION_KEY                                                            \
+    "tzdata" /* has the newest version that a node has dealt with */
+
+/* Owned by the node while it goes through the jobs that have a next tick. */
+struct dibs__node_zones {
+    char version[DIBS__TZDATA_SIZE];
+    char (*jobs)[DIBS__JOB_NAME_SIZE];
+    size_t count, room, at;
+    bool failed;
+};
+
+static bool note_job(const dibs_index_entry *entry, void *arg)
+{
+    struct dibs__node_zones *z = arg;
+
+    if (strlen(entry->member) >= DIBS__JOB_NAME_SIZE)
+        return true;
+    if (z->count == z->room) {
+        size_t room = z->room ? z->room * 2 : 64;
+        char(*more)[DIBS__JOB_NAME_SIZE] =
+            dibsx_realloc_n(z->jobs, room, sizeof(*more));
+
+        z->failed = z->failed || !more;
+        if (!more)
+            return false;
+        z->jobs = more;
+        z->room = room;
+    }
+    (void)snprintf(z->jobs[z->count++], DIBS__JOB_NAME_SIZE, "%s",
+                   entry->member);
+    return true;
+}
+
+/* A job that moves in the index meanwhile was ticked, or has changed otherwise: its next
+ * tick is new anyway. */
+static dibs_status
+list_jobs(dibs__node *node, struct dibs__node_zones *z, dibs_error *err)
+{
+    char key[DIBS_NAME_MAX + 1];
+    dibs_index_look look = {.index = key,
+                            .up_to = DIBS_INDEX_AT_MAX,
+                            .limit = DIBS_LOOK_MAX};
+    dibs_status rc = dibs__board_key(node->board, "due", key, err);
+
+    do {
+        if (rc == DIBS_OK)
+            rc = dibs_index_first(node->board->cl, &look, 1, NULL, note_job, z,
+                                  err);
+        look.skip += look.limit;
+    } while (rc == DIBS_OK && !z->failed && look.next >= 0);
+    return rc == DIBS_OK && z->failed ? dibsx_nomem(err, "the names of jobs")
+                                      : rc;
+}
+
+bool dibs__tzdata_newer(const char *version, const char *than)
+{
+    return version[0] && strcmp(version, than) > 0;
+}
+
+/* Whether no node had this version yet. */
+static dibs_status
+is_new(dibs__node *node, const char *version, bool *out, dibs_error *err)
+{
+    char key[DIBS_NAME_MAX + 1], known[DIBS__TZDATA_SIZE] = "";
+    dibs_value value = {.len = 0};
+    dibs_status rc = dibs__board_key(node->board, VERSION_KEY, key, err);
+
+    if (rc == DIBS_OK)
+        rc = dibs_state_get(node->board->cl, key, &value, err);
+    if (rc == DIBS_OK)
+        (void)snprintf(known, sizeof(known), "%.*s", (int)value.len,
+                       (const char *)value.data);
+    dibs_value_free(&value);
+    *out = dibs__tzdata_newer(version, known);
+    return rc == DIBS_NOTFOUND ? DIBS_OK : rc;
+}
+
+static dibs_status
+keep_version(dibs__node *node, const char *version, dibs_error *err)
+{
+    char key[DIBS_NAME_MAX + 1];
+    dibs_status rc = dibs__board_key(node->board, VERSION_KEY, key, err);
+
+    return rc == DIBS_OK ? dibs_state_set(node->board->cl, key, version,
+                                          strlen(version), 0, NULL, err)
+                         : rc;
+}
+
+/* As dibs__state_fn. */
+static dibs_status refresh_state(const dibs__job *job, dibs__job_state *state,
+                                 const dibs__ticker *tk, int64_t now_us,
+                                 void *arg, dibs_error *err)
+{
+    (void)now_us;
+    (void)arg;
+    (void)err;
+    if (dibs__tzdata_newer(tk->tzdata, state->tzdata))
+        dibs__tick_refresh(job, state, tk);
+    return DIBS_OK;
+}
+
+void dibs__node_free_zones(dibs__node *node)
+{
+    if (node->zones)
+        dibsx_free(node->zones->jobs);
+    dibsx_free(node->zones);
+    node->zones = NULL;
+}
+
+/* Begins to go through all jobs, if there is a reason. */
+static dibs_status begin_zones(dibs__node *node, dibs_error *err)
+{
+    char version[DIBS__TZDATA_SIZE];
+    bool new = false;
+    dibs_status rc = DIBS_OK;
+
+    dibs__tzdata_version(version);
+    if (strcmp(version, node->tzdata) == 0)
+        return DIBS_OK;
+    rc = is_new(node, version, &new, err);
+    if (rc == DIBS_OK && new) {
+        node->zones = dibsx_zalloc(sizeof(*node->zones));
+        rc = node->zones ? list_jobs(node, node->zones, err)
+                         : dibsx_nomem(err, "the names of jobs");
+        if (rc != DIBS_OK)
+            dibs__node_free_zones(node);
+    }
+    if (rc == DIBS_OK && new)
+        memcpy(node->zones->version, version, sizeof(version));
+    else if (rc == DIBS_OK)
+        memcpy(node->tzdata, version, sizeof(version));
+    return rc;
+}
+
+/* A job that cannot be read or has another zone than this node knows is left as it is. */
+static dibs_status go_on(dibs__node *node, dibs_error *err)
+{
+    struct dibs__node_zones *z = node->zones;
+
+    for (size_t i = 0; i < AT_ONCE && z->at < z->count; i++) {
+        dibs_status rc = dibs__board_change_job(node->board, z->jobs[z->at],
+                                                refresh_state, NULL, err);
+
+        if (dibsx_is_away(rc))
+            return rc;
+        if (rc != DIBS_OK && rc != DIBS_NOTFOUND)
+            dibs__node_complain(node, z->jobs[z->at], err);
+        z->at++;
+        (void)dibs__node_valid_until(node);
+    }
+    return z->at < z->count ? DIBS_OK : keep_version(node, z->version, err);
+}
+
+void dibs__node_look_at_zones(dibs__node *node)
+{
+    dibsx_nsec now = dibsx_now();
+    dibs_error err = {0};
+    dibs_status rc = DIBS_OK;
+
+    if (!node->zones && now < node->zones_at)
+        return;
+    node->zones_at = dibsx_after_ms(now, node->opts->ttl_ms);
+    if (!node->zones)
+        rc = begin_zones(node, &err);
+    if (rc == DIBS_OK && node->zones) {
+        rc = go_on(node, &err);
+        if (rc == DIBS_OK && node->zones->at == node->zones->count) {
+            dibs__node_say(node, "zone data %s: next ticks looked at: %zu",
+                           node->zones->version, node->zones->count);
+            memcpy(node->tzdata, node->zones->version, sizeof(node->tzdata));
+            dibs__node_free_zones(node);
+        }
+        dibs__node_hurry(node, 0);
+    }
+    if (rc != DIBS_OK)
+        dibs__node_complain(node, "new zone data", &err);
+}
