@@ -28,6 +28,7 @@ void core_until(bool (*fn)(void *arg), void *arg);
 
 /* What processes of their own do. */
 int core_exit_in_the_middle(char **words);
+int core_stuck_call(char **words);
 int core_play_sets(char **words);
 int core_count_descriptors(char **words);
 int core_reserve_and_stop(char **words);

@@ -4,10 +4,12 @@
 
 #include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 enum { CALLERS = 20, MEMBERS = 6, LONG_MS = 60000 };
@@ -665,6 +667,49 @@ static void slots_are_used_at_once(void **state)
     stop_node(&n);
 }
 
+/* ---- a function that does not return */
+
+static dibs_status stay(dibs_run *run, void *arg, dibs_error *err)
+{
+    (void)run;
+    (void)arg;
+    (void)err;
+    for (;;)
+        (void)pause();
+    return DIBS_OK;
+}
+
+/* Runs a node whose only call does not return when its time is over. */
+int core_stuck_call(char **words)
+{
+    const struct rlimit none = {0, 0};
+    char job[DIBS_RUN_SIZE], run[DIBS_RUN_SIZE];
+    dibs_client *cl = NULL;
+    dibs_jobs *jobs = NULL;
+
+    (void)setrlimit(RLIMIT_CORE, &none);
+    snprintf(job, sizeof(job), "%s/stay", words[1]);
+    if (dibs_open(words[0], NULL, &cl, NULL) != DIBS_OK ||
+        dibs_jobs_open(cl,
+                       DIBS_JOBS_OPTS(.board = words[1],
+                                      .on_stuck = DIBS_STUCK_ABORT),
+                       &jobs, NULL) != DIBS_OK ||
+        DIBS_JOB(jobs, "stay", stay, .timeout_ms = 30,
+                 .more = "kill_after: 50ms") != DIBS_OK ||
+        dibs_jobs_publish(jobs, NULL) != DIBS_OK ||
+        dibs_job_start(cl, job, NULL, run, NULL) != DIBS_OK)
+        return 2;
+    return dibs_jobs_run(jobs, NULL) == DIBS_OK ? 3 : 4;
+}
+
+static void a_stuck_call_ends_its_process(void **state)
+{
+    (void)state;
+    assert_int_equal(child_code(
+                         child_start("stuck", core_url, core_name(), NULL)),
+                     1000 + SIGABRT);
+}
+
 /* ---- misuse */
 
 static void a_mistake_is_reported_by_the_run(void **state)
@@ -707,6 +752,7 @@ int core_jobs_tests(void)
         cmocka_unit_test(a_graph_runs_jobs_in_order),
         cmocka_unit_test(a_batch_is_awaited),
         cmocka_unit_test(slots_are_used_at_once),
+        cmocka_unit_test(a_stuck_call_ends_its_process),
         cmocka_unit_test(a_mistake_is_reported_by_the_run),
     };
 

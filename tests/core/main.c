@@ -48,6 +48,7 @@ void core_until(bool (*fn)(void *arg), void *arg)
 }
 
 static const child_part parts[] = {{"exits", core_exit_in_the_middle},
+                                   {"stuck", core_stuck_call},
                                    {"sets", core_play_sets},
                                    {"descriptors", core_count_descriptors},
                                    {"reserves", core_reserve_and_stop},

@@ -1,5 +1,6 @@
 """work and job logs: nodes that tick and execute."""
 # SPDX-License-Identifier: MIT
+import json
 import os
 import re
 import select
@@ -380,6 +381,25 @@ jobs:
         self.ok("work", file, "--once")
         self.assertEqual([one["state"] for one in self.run_of(both)["steps"]], ["OK", "READY"])
         self.assertEqual([run["state"] for run in self.json("job", "runs", "calls", "--json")["runs"]], ["QUEUED"])
+
+
+class Sweeps(Work):
+    def test_the_lock_of_a_sweep_ends_with_the_lease_of_its_node(self):
+        """Else nobody would look after the runs of a node that died while it swept."""
+        file = self.write("again.yaml", """
+jobs: {again: {run: ['false'], retry: {attempts: 1000, delay: 0, on: [failed]}}}
+""")
+        node = self.node("-j", "8", file=file, ttl="4s")
+        for _ in range(8):
+            self.begin("again")
+
+        def held():
+            shown = self.dibs("show", "workflow:retry-scheduler", "--json")
+            return shown.returncode == 0 and json.loads(shown.stdout)["holders"]
+
+        holders = wait_until(held, "a sweep")
+        self.assertLessEqual(holders[0]["ttl_ms"], 4000)
+        self.stop(node)
 
 
 class Batches(Work):
