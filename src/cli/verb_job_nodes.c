@@ -166,7 +166,11 @@ static int show_list(const dibs__command *cmd, const dibs__board *board,
     return code;
 }
 
-static int show_nodes(const dibs__command *cmd)
+/* Opens the board, reads the list, and does something with both. */
+typedef int list_fn(const dibs__command *cmd, const dibs__board *board,
+                    const node_list *list);
+
+static int with_list(const dibs__command *cmd, list_fn *use)
 {
     node_list *list = dibsx_zalloc(sizeof(*list));
     dibs__open_board ob;
@@ -179,10 +183,15 @@ static int show_nodes(const dibs__command *cmd)
     if (!code && read_list(&ob.board, list, &err) != DIBS_OK)
         code = dibs__cli_fail(cmd, &err);
     if (!code)
-        code = show_list(cmd, &ob.board, list);
+        code = use(cmd, &ob.board, list);
     dibs__board_close(&ob);
     dibsx_free(list);
     return code;
+}
+
+static int show_nodes(const dibs__command *cmd)
+{
+    return with_list(cmd, show_list);
 }
 
 /* The node whose id begins so; NULL after a message. */
@@ -230,21 +239,7 @@ static int drain_listed(const dibs__command *cmd, const dibs__board *board,
 
 static int drain_node(const dibs__command *cmd)
 {
-    node_list *list = dibsx_zalloc(sizeof(*list));
-    dibs__open_board ob;
-    dibs_error err = {0};
-    int code;
-
-    if (!list)
-        return dibs__cli_nomem("the list of nodes");
-    code = dibs__board_open(cmd, &ob);
-    if (!code && read_list(&ob.board, list, &err) != DIBS_OK)
-        code = dibs__cli_fail(cmd, &err);
-    if (!code)
-        code = drain_listed(cmd, &ob.board, list);
-    dibs__board_close(&ob);
-    dibsx_free(list);
-    return code;
+    return with_list(cmd, drain_listed);
 }
 
 const dibs__verb dibs__verb_job_nodes = {
