@@ -48,7 +48,7 @@ bench: ## measure locks, wake-ups, coordination and `dibs run`, beside the least
 chaos: ## put every store through every fault, and check what its users relied on (MINUTES=35)
 	@tools/install-packages.sh build test
 	@$(call configure,bench,build/bench)
-	@cmake --build build/bench --target chaos check judge queue_ground job_ground run_ground sim sim_quorum contract loops cluster_load \
+	@cmake --build build/bench --target chaos check judge queue_ground job_ground run_ground sidecar_ground sim sim_quorum contract loops cluster_load \
 		failovers test_quorum_faults test_quorum_slots with_redis with_redlock with_postgres \
 		test_postgres_contend -- --quiet
 	@tools/chaos.sh build/bench $(or $(MINUTES),35)
