@@ -4,7 +4,6 @@
 #include "base/alloc.h"
 #include "base/cond.h"
 #include "base/fail.h"
-#include "base/thread.h"
 #include "serve/job_row.h"
 #include <string.h>
 
@@ -166,7 +165,7 @@ tell_changes(dibs__board_look *look, const dibs__board_picture *before,
 
 /* ---- the thread */
 
-/* Locks: look->mutex. */
+/* Locks: look->life.mutex. */
 static bool
 is_wanted(const dibs__board_look *look, dibsx_nsec now, size_t streams)
 {
@@ -174,11 +173,11 @@ is_wanted(const dibs__board_look *look, dibsx_nsec now, size_t streams)
            (look->wanted_at && now < dibsx_after_ms(look->wanted_at, REST_MS));
 }
 
-/* Locks: look->mutex. Until the next picture is due. */
+/* Locks: look->life.mutex. Until the next picture is due. */
 static void
 await_turn(dibs__board_look *look, dibsx_nsec due_at, dibsx_nsec slow_at)
 {
-    while (!look->stop) {
+    while (!look->life.stop) {
         const dibsx_nsec now = dibsx_now();
         size_t streams = 0;
         uint64_t gaps;
@@ -187,7 +186,7 @@ await_turn(dibs__board_look *look, dibsx_nsec due_at, dibsx_nsec slow_at)
         if (now >= slow_at || (now >= due_at && is_wanted(look, now, streams)))
             return;
         /* A listener does not ask: it is found at the pace of the look. */
-        dibsx_cond_wait(&look->cond, &look->mutex,
+        dibsx_cond_wait(&look->life.cond, &look->life.mutex,
                         now < due_at ? due_at
                                      : dibsx_after_ms(now, look->every_ms));
     }
@@ -198,31 +197,31 @@ static void *look_main(void *arg)
     dibs__board_look *look = arg;
     dibsx_nsec due_at = 0, slow_at = dibsx_after_ms(dibsx_now(), SLOW_MS);
 
-    pthread_mutex_lock(&look->mutex);
-    for (await_turn(look, due_at, slow_at); !look->stop;
+    pthread_mutex_lock(&look->life.mutex);
+    for (await_turn(look, due_at, slow_at); !look->life.stop;
          await_turn(look, due_at, slow_at)) {
         dibs__board_picture *before = look->latest, *now;
         dibsx_nsec began_at = dibsx_now();
         int64_t pause_ms = look->every_ms;
 
         look->stale = false;
-        pthread_mutex_unlock(&look->mutex);
+        pthread_mutex_unlock(&look->life.mutex);
         now = dibs__board_picture_make(&look->board, before);
         if (now && SHARE * (now->took_us / 1000) > pause_ms)
             pause_ms = SHARE * (now->took_us / 1000);
         due_at = dibsx_after_ms(began_at, pause_ms);
         slow_at = dibsx_after_ms(began_at, SLOW_MS + pause_ms);
-        pthread_mutex_lock(&look->mutex);
+        pthread_mutex_lock(&look->life.mutex);
         if (!now)
             continue;
         look->latest = now;
-        pthread_cond_broadcast(&look->cond);
-        pthread_mutex_unlock(&look->mutex);
+        pthread_cond_broadcast(&look->life.cond);
+        pthread_mutex_unlock(&look->life.mutex);
         tell_changes(look, before, now);
         dibs__board_picture_drop(before);
-        pthread_mutex_lock(&look->mutex);
+        pthread_mutex_lock(&look->life.mutex);
     }
-    pthread_mutex_unlock(&look->mutex);
+    pthread_mutex_unlock(&look->life.mutex);
     return NULL;
 }
 
@@ -236,45 +235,33 @@ dibs_status dibs__board_look_init(dibs__board_look *look, dibs_client *cl,
         return rc;
     look->hub = hub;
     look->every_ms = every_ms;
-    if (!dibsx_cond_init(&look->cond))
-        return dibsx_nomem(err, "the look at the board");
-    pthread_mutex_init(&look->mutex, NULL);
-    dibs__job_sums_init(&look->sums);
-    look->made = true;
-    return DIBS_OK;
+    rc = dibs__life_init(&look->life, "the look at the board", err);
+    if (rc == DIBS_OK)
+        dibs__job_sums_init(&look->sums);
+    return rc;
 }
 
 void dibs__board_look_fini(dibs__board_look *look)
 {
-    if (!look->made)
+    if (!look->life.made)
         return;
     dibs__board_picture_drop(look->latest);
     dibs__job_sums_fini(&look->sums);
-    pthread_cond_destroy(&look->cond);
-    pthread_mutex_destroy(&look->mutex);
+    dibs__life_fini(&look->life);
 }
 
 dibs_status dibs__board_look_start(dibs__board_look *look, dibs_error *err)
 {
-    if (dibsx_thread_start(&look->thread, look_main, look) != 0)
-        return dibsx_nomem(err, "the thread that looks at the board");
-    look->runs = true;
-    return DIBS_OK;
+    return dibs__life_start(&look->life, look_main, look,
+                            "the thread that looks at the board", err);
 }
 
 void dibs__board_look_stop(dibs__board_look *look)
 {
-    if (!look->runs)
-        return;
-    pthread_mutex_lock(&look->mutex);
-    look->stop = true;
-    pthread_cond_broadcast(&look->cond);
-    pthread_mutex_unlock(&look->mutex);
-    pthread_join(look->thread, NULL);
-    look->runs = false;
+    dibs__life_stop(&look->life);
 }
 
-/* Locks: look->mutex. */
+/* Locks: look->life.mutex. */
 static bool is_fresh(const dibs__board_look *look, dibsx_nsec now)
 {
     return look->latest && !look->stale &&
@@ -290,22 +277,22 @@ dibs__board_look_take(dibs__board_look *look, int64_t wait_ms)
     dibs__board_picture *picture;
     dibsx_nsec now;
 
-    pthread_mutex_lock(&look->mutex);
+    pthread_mutex_lock(&look->life.mutex);
     look->wanted_at = now = dibsx_now();
-    pthread_cond_broadcast(&look->cond);
-    while (!is_fresh(look, now) && now < until && !look->stop) {
-        dibsx_cond_wait(&look->cond, &look->mutex, until);
+    pthread_cond_broadcast(&look->life.cond);
+    while (!is_fresh(look, now) && now < until && !look->life.stop) {
+        dibsx_cond_wait(&look->life.cond, &look->life.mutex, until);
         now = dibsx_now();
     }
     picture = dibs__board_picture_hold(look->latest);
-    pthread_mutex_unlock(&look->mutex);
+    pthread_mutex_unlock(&look->life.mutex);
     return picture;
 }
 
 void dibs__board_look_again(dibs__board_look *look)
 {
-    pthread_mutex_lock(&look->mutex);
+    pthread_mutex_lock(&look->life.mutex);
     look->stale = true;
-    pthread_cond_broadcast(&look->cond);
-    pthread_mutex_unlock(&look->mutex);
+    pthread_cond_broadcast(&look->life.cond);
+    pthread_mutex_unlock(&look->life.mutex);
 }

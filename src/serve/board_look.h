@@ -12,23 +12,18 @@
 #include "serve/board_picture.h"
 #include "serve/hub.h"
 #include "serve/job_sums.h"
-#include <pthread.h>
+#include "serve/life.h"
 
 typedef struct dibs__board_look {
     dibs__board board;
     dibs__serve_hub *hub; /* borrowed */
     int64_t every_ms;
-    pthread_t thread;
-    bool runs;
-    bool made; /* by the init */
     dibs__job_sums sums;
 
-    pthread_mutex_t mutex; /* for all below */
-    pthread_cond_t cond;
+    dibs__serve_life life;       /* its mutex is for all below */
     dibs__board_picture *latest; /* NULL before the first */
     dibsx_nsec wanted_at;        /* when it was last asked for */
     bool stale;                  /* this daemon has changed something since */
-    bool stop;
 } dibs__board_look;
 
 /* End with dibs__board_look_fini(). */

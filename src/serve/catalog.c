@@ -7,7 +7,6 @@
 #include "base/alloc.h"
 #include "base/cond.h"
 #include "base/fail.h"
-#include "base/thread.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -85,7 +84,7 @@ pace_ms(const dibs__serve_catalog *ca, const dibs__catalog_page *page)
     return share_ms > ca->every_ms ? share_ms : ca->every_ms;
 }
 
-/* Locks: mutex. The next kind that is due and wanted, or -1 with the moment to look
+/* Locks: life.mutex. The next kind that is due and wanted, or -1 with the moment to look
  * again. */
 static int
 next_kind(const dibs__serve_catalog *ca, dibsx_nsec now, dibsx_nsec *again_at)
@@ -103,25 +102,25 @@ next_kind(const dibs__serve_catalog *ca, dibsx_nsec now, dibsx_nsec *again_at)
     return -1;
 }
 
-/* Locks: mutex, let go meanwhile. */
+/* Locks: life.mutex, let go meanwhile. */
 static void list_kind(dibs__serve_catalog *ca, int kind)
 {
     dibs__catalog_page *page, *before;
 
-    pthread_mutex_unlock(&ca->mutex);
+    pthread_mutex_unlock(&ca->life.mutex);
     page = make_page(ca, (dibs__catalog_kind)kind);
-    pthread_mutex_lock(&ca->mutex);
+    pthread_mutex_lock(&ca->life.mutex);
     before = ca->kinds[kind].latest;
     ca->kinds[kind].due_at =
         dibsx_after_ms(page ? page->seen_at : dibsx_now(), pace_ms(ca, page));
     if (page)
         ca->kinds[kind].latest = page;
-    pthread_cond_broadcast(&ca->cond);
-    pthread_mutex_unlock(&ca->mutex);
+    pthread_cond_broadcast(&ca->life.cond);
+    pthread_mutex_unlock(&ca->life.mutex);
     if (page)
         dibs__catalog_drop(before);
     ca->wake(ca->wake_arg);
-    pthread_mutex_lock(&ca->mutex);
+    pthread_mutex_lock(&ca->life.mutex);
 }
 
 static void *catalog_main(void *arg)
@@ -129,16 +128,16 @@ static void *catalog_main(void *arg)
     dibs__serve_catalog *ca = arg;
     dibsx_nsec again_at;
 
-    pthread_mutex_lock(&ca->mutex);
-    while (!ca->stop) {
+    pthread_mutex_lock(&ca->life.mutex);
+    while (!ca->life.stop) {
         const int kind = next_kind(ca, dibsx_now(), &again_at);
 
         if (kind >= 0)
             list_kind(ca, kind);
         else
-            dibsx_cond_wait(&ca->cond, &ca->mutex, again_at);
+            dibsx_cond_wait(&ca->life.cond, &ca->life.mutex, again_at);
     }
-    pthread_mutex_unlock(&ca->mutex);
+    pthread_mutex_unlock(&ca->life.mutex);
     return NULL;
 }
 
@@ -150,36 +149,27 @@ dibs__catalog_init(dibs__serve_catalog *ca, dibs_client *cl, int64_t every_ms,
                                 .every_ms = every_ms,
                                 .wake = wake,
                                 .wake_arg = wake_arg};
-    if (!dibsx_cond_init(&ca->cond))
-        return dibsx_nomem(err, "a condition variable");
-    pthread_mutex_init(&ca->mutex, NULL);
-    ca->made = true;
-    if (dibsx_thread_start(&ca->thread, catalog_main, ca) != 0)
-        return dibsx_nomem(err, "the thread of the catalogs");
-    ca->runs = true;
-    return DIBS_OK;
+    dibs_status rc = dibs__life_init(&ca->life, "the catalogs", err);
+
+    if (rc == DIBS_OK)
+        rc = dibs__life_start(&ca->life, catalog_main, ca,
+                              "the thread of the catalogs", err);
+    return rc;
 }
 
 void dibs__catalog_fini(dibs__serve_catalog *ca)
 {
-    if (!ca->made)
-        return;
-    pthread_mutex_lock(&ca->mutex);
-    ca->stop = true;
-    pthread_cond_broadcast(&ca->cond);
-    pthread_mutex_unlock(&ca->mutex);
-    if (ca->runs)
-        pthread_join(ca->thread, NULL);
+    dibs__life_stop(&ca->life);
     for (int i = 0; i < DIBS__CATALOG_KINDS; i++) {
         dibs__catalog_drop(ca->kinds[i].latest);
         dibsx_free(ca->kinds[i].known);
+        ca->kinds[i].latest = NULL;
+        ca->kinds[i].known = NULL;
     }
-    pthread_cond_destroy(&ca->cond);
-    pthread_mutex_destroy(&ca->mutex);
-    ca->made = ca->runs = false;
+    dibs__life_fini(&ca->life);
 }
 
-/* Locks: mutex. */
+/* Locks: life.mutex. */
 static bool
 is_fresh(const dibs__serve_catalog *ca, dibs__catalog_kind kind, dibsx_nsec now)
 {
@@ -195,22 +185,22 @@ dibs__catalog_page *dibs__catalog_take(dibs__serve_catalog *ca,
     dibs__catalog_page *page;
     dibsx_nsec now;
 
-    pthread_mutex_lock(&ca->mutex);
+    pthread_mutex_lock(&ca->life.mutex);
     ca->kinds[kind].wanted_at = now = dibsx_now();
     ca->kinds[kind].wanted = true;
-    pthread_cond_broadcast(&ca->cond);
-    while (!is_fresh(ca, kind, now) && now < until && !ca->stop) {
-        dibsx_cond_wait(&ca->cond, &ca->mutex, until);
+    pthread_cond_broadcast(&ca->life.cond);
+    while (!is_fresh(ca, kind, now) && now < until && !ca->life.stop) {
+        dibsx_cond_wait(&ca->life.cond, &ca->life.mutex, until);
         now = dibsx_now();
     }
     page = ca->kinds[kind].latest;
     if (page)
         atomic_fetch_add(&page->users, 1);
-    pthread_mutex_unlock(&ca->mutex);
+    pthread_mutex_unlock(&ca->life.mutex);
     return page;
 }
 
-/* Locks: mutex. False: it is known already, or memory is short. */
+/* Locks: life.mutex. False: it is known already, or memory is short. */
 static bool
 keep_name(dibs__serve_catalog *ca, dibs__catalog_kind kind, const char *name)
 {
@@ -237,10 +227,10 @@ void dibs__catalog_learn(dibs__serve_catalog *ca, dibs__catalog_kind kind,
 {
     if (strlen(name) > DIBS_NAME_MAX)
         return;
-    pthread_mutex_lock(&ca->mutex);
+    pthread_mutex_lock(&ca->life.mutex);
     if (keep_name(ca, kind, name))
         ca->kinds[kind].due_at = 0;
-    pthread_mutex_unlock(&ca->mutex);
+    pthread_mutex_unlock(&ca->life.mutex);
 }
 
 void dibs__catalog_known(dibs__serve_catalog *ca, dibs__catalog_kind kind,
@@ -250,11 +240,11 @@ void dibs__catalog_known(dibs__serve_catalog *ca, dibs__catalog_kind kind,
     bool on = true;
 
     for (size_t i = 0; on; i++) {
-        pthread_mutex_lock(&ca->mutex);
+        pthread_mutex_lock(&ca->life.mutex);
         on = i < ca->kinds[kind].known_count;
         if (on)
             memcpy(name, ca->kinds[kind].known[i], sizeof(name));
-        pthread_mutex_unlock(&ca->mutex);
+        pthread_mutex_unlock(&ca->life.mutex);
         on = on && each(name, arg);
     }
 }

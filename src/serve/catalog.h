@@ -16,8 +16,8 @@
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "serve/life.h"
 #include <dibs/dibs.h>
-#include <pthread.h>
 #include <stdatomic.h>
 
 enum {
@@ -68,12 +68,8 @@ struct dibs__serve_catalog {
     int64_t every_ms;
     dibs__catalog_wake_fn *wake;
     void *wake_arg;
-    pthread_t thread;
-    bool made, runs;
 
-    pthread_mutex_t mutex; /* for all below */
-    pthread_cond_t cond;
-    bool stop;
+    dibs__serve_life life; /* its mutex is for all below */
     struct {
         dibs__catalog_page *latest; /* NULL before the first */
         dibsx_nsec wanted_at, due_at;

@@ -6,7 +6,6 @@
 #include "base/alloc.h"
 #include "base/cond.h"
 #include "base/fail.h"
-#include "base/thread.h"
 #include "serve/row.h"
 #include <stdlib.h>
 #include <string.h>
@@ -108,24 +107,24 @@ make_picture(dibs__serve_look *look, const dibs__serve_picture *before)
     return picture;
 }
 
-/* Locks: look->mutex. */
+/* Locks: look->life.mutex. */
 static bool is_wanted(const dibs__serve_look *look, dibsx_nsec now)
 {
     return look->always || !look->answered ||
            now < dibsx_after_ms(look->wanted_at, REST_MS);
 }
 
-/* Locks: look->mutex. Until the next scan is due, and wanted. */
+/* Locks: look->life.mutex. Until the next scan is due, and wanted. */
 static void await_turn(dibs__serve_look *look, dibsx_nsec due_at)
 {
     const dibsx_nsec rest_until = dibsx_after_ms(due_at, REST_EVERY_MS);
 
-    while (!look->stop) {
+    while (!look->life.stop) {
         const dibsx_nsec now = dibsx_now();
 
         if (now >= rest_until || (now >= due_at && is_wanted(look, now)))
             return;
-        dibsx_cond_wait(&look->cond, &look->mutex,
+        dibsx_cond_wait(&look->life.cond, &look->life.mutex,
                         now < due_at ? due_at : rest_until);
     }
 }
@@ -144,11 +143,11 @@ static dibsx_nsec pause_after(const dibs__serve_look *look, dibsx_nsec began_at,
 static void publish_picture(dibs__serve_look *look, dibs__serve_picture *before,
                             dibs__serve_picture *now)
 {
-    pthread_mutex_lock(&look->mutex);
+    pthread_mutex_lock(&look->life.mutex);
     look->latest = now;
     look->answered |= now->rc == DIBS_OK;
-    pthread_cond_broadcast(&look->cond);
-    pthread_mutex_unlock(&look->mutex);
+    pthread_cond_broadcast(&look->life.cond);
+    pthread_mutex_unlock(&look->life.mutex);
     for (size_t i = 0; i < look->listener_count; i++)
         look->listeners[i].seen(look->listeners[i].arg, before, now);
     dibs__serve_picture_drop(before);
@@ -159,19 +158,19 @@ static void *look_main(void *arg)
     dibs__serve_look *look = arg;
     dibsx_nsec due_at = 0;
 
-    pthread_mutex_lock(&look->mutex);
-    for (await_turn(look, due_at); !look->stop; await_turn(look, due_at)) {
+    pthread_mutex_lock(&look->life.mutex);
+    for (await_turn(look, due_at); !look->life.stop; await_turn(look, due_at)) {
         const dibsx_nsec began_at = dibsx_now();
         dibs__serve_picture *before = look->latest, *now;
 
-        pthread_mutex_unlock(&look->mutex);
+        pthread_mutex_unlock(&look->life.mutex);
         now = make_picture(look, before);
         due_at = pause_after(look, began_at, now);
         if (now)
             publish_picture(look, before, now);
-        pthread_mutex_lock(&look->mutex);
+        pthread_mutex_lock(&look->life.mutex);
     }
-    pthread_mutex_unlock(&look->mutex);
+    pthread_mutex_unlock(&look->life.mutex);
     return NULL;
 }
 
@@ -189,51 +188,36 @@ dibs_status dibs__serve_look_init(dibs__serve_look *look, dibs_client *cl,
 {
     look->cl = cl;
     look->every_ms = every_ms;
-    if (!dibsx_cond_init(&look->cond))
-        return dibsx_nomem(err, "the look at the store");
-    pthread_mutex_init(&look->mutex, NULL);
-    look->made = true;
-    return DIBS_OK;
+    return dibs__life_init(&look->life, "the look at the store", err);
 }
 
 void dibs__serve_look_fini(dibs__serve_look *look)
 {
-    if (!look->made)
-        return;
     dibs__serve_picture_drop(look->latest);
-    pthread_cond_destroy(&look->cond);
-    pthread_mutex_destroy(&look->mutex);
+    look->latest = NULL;
+    dibs__life_fini(&look->life);
 }
 
 dibs_status dibs__serve_look_start(dibs__serve_look *look, dibs_error *err)
 {
-    if (dibsx_thread_start(&look->thread, look_main, look) != 0)
-        return dibsx_nomem(err, "the thread that looks at the store");
-    look->runs = true;
-    return DIBS_OK;
+    return dibs__life_start(&look->life, look_main, look,
+                            "the thread that looks at the store", err);
 }
 
 void dibs__serve_look_stop(dibs__serve_look *look)
 {
-    if (!look->runs)
-        return;
-    pthread_mutex_lock(&look->mutex);
-    look->stop = true;
-    pthread_cond_broadcast(&look->cond);
-    pthread_mutex_unlock(&look->mutex);
-    pthread_join(look->thread, NULL);
-    look->runs = false;
+    dibs__life_stop(&look->life);
 }
 
 void dibs__serve_look_always(dibs__serve_look *look, bool always)
 {
-    pthread_mutex_lock(&look->mutex);
+    pthread_mutex_lock(&look->life.mutex);
     look->always = always;
-    pthread_cond_broadcast(&look->cond);
-    pthread_mutex_unlock(&look->mutex);
+    pthread_cond_broadcast(&look->life.cond);
+    pthread_mutex_unlock(&look->life.mutex);
 }
 
-/* Locks: look->mutex. It may be as old as the look's pace, and half as much again. */
+/* Locks: look->life.mutex. It may be as old as the look's pace, and half as much again. */
 static bool is_fresh(const dibs__serve_look *look, dibsx_nsec now)
 {
     return look->latest &&
@@ -249,18 +233,18 @@ dibs__serve_look_take(dibs__serve_look *look, int64_t wait_ms)
     dibs__serve_picture *picture;
     dibsx_nsec now;
 
-    pthread_mutex_lock(&look->mutex);
+    pthread_mutex_lock(&look->life.mutex);
     look->wanted_at = now = dibsx_now();
-    pthread_cond_broadcast(&look->cond);
-    while (!is_fresh(look, now) && now < until && !look->stop &&
+    pthread_cond_broadcast(&look->life.cond);
+    while (!is_fresh(look, now) && now < until && !look->life.stop &&
            !(look->latest && look->latest->rc != DIBS_OK)) {
-        dibsx_cond_wait(&look->cond, &look->mutex, until);
+        dibsx_cond_wait(&look->life.cond, &look->life.mutex, until);
         now = dibsx_now();
     }
     picture = look->latest;
     if (picture)
         atomic_fetch_add(&picture->users, 1);
-    pthread_mutex_unlock(&look->mutex);
+    pthread_mutex_unlock(&look->life.mutex);
     return picture;
 }
 
@@ -287,8 +271,8 @@ bool dibs__serve_look_answered(dibs__serve_look *look)
 {
     bool answered;
 
-    pthread_mutex_lock(&look->mutex);
+    pthread_mutex_lock(&look->life.mutex);
     answered = look->answered;
-    pthread_mutex_unlock(&look->mutex);
+    pthread_mutex_unlock(&look->life.mutex);
     return answered;
 }

@@ -11,8 +11,8 @@
 #define DIBS_SERVE_LOOK_H
 
 #include "base/clock.h"
+#include "serve/life.h"
 #include <dibs/dibs.h>
-#include <pthread.h>
 #include <stdatomic.h>
 
 enum { DIBS__SERVE_NAMES_MAX = 100000, DIBS__SERVE_LISTENERS_MAX = 4 };
@@ -42,17 +42,12 @@ typedef struct dibs__serve_look {
         void *arg;
     } listeners[DIBS__SERVE_LISTENERS_MAX];
     size_t listener_count;
-    pthread_t thread;
-    bool runs;
-    bool made; /* by the init */
 
-    pthread_mutex_t mutex; /* for all below */
-    pthread_cond_t cond;
+    dibs__serve_life life;       /* its mutex is for all below */
     dibs__serve_picture *latest; /* NULL before the first */
     dibsx_nsec wanted_at;        /* when it was last asked for */
     bool answered;               /* the store did, once */
     bool always;                 /* somebody listens all the time */
-    bool stop;
 } dibs__serve_look;
 
 /* End with dibs__serve_look_fini(). */

@@ -1,0 +1,49 @@
+/* life.c - the life of a thread that makes pictures for others; see life.h.
+ *
+ * Owns the thread, the mutex and the condition variable. */
+/* SPDX-License-Identifier: MIT */
+#include "serve/life.h"
+#include "base/cond.h"
+#include "base/fail.h"
+#include "base/thread.h"
+
+dibs_status
+dibs__life_init(dibs__serve_life *life, const char *what, dibs_error *err)
+{
+    *life = (dibs__serve_life){.made = false};
+    if (!dibsx_cond_init(&life->cond))
+        return dibsx_nomem(err, "%s", what);
+    pthread_mutex_init(&life->mutex, NULL);
+    life->made = true;
+    return DIBS_OK;
+}
+
+void dibs__life_fini(dibs__serve_life *life)
+{
+    if (!life->made)
+        return;
+    pthread_cond_destroy(&life->cond);
+    pthread_mutex_destroy(&life->mutex);
+    life->made = false;
+}
+
+dibs_status dibs__life_start(dibs__serve_life *life, void *(*main)(void *),
+                             void *arg, const char *what, dibs_error *err)
+{
+    if (dibsx_thread_start(&life->thread, main, arg) != 0)
+        return dibsx_nomem(err, "%s", what);
+    life->runs = true;
+    return DIBS_OK;
+}
+
+void dibs__life_stop(dibs__serve_life *life)
+{
+    if (!life->runs)
+        return;
+    pthread_mutex_lock(&life->mutex);
+    life->stop = true;
+    pthread_cond_broadcast(&life->cond);
+    pthread_mutex_unlock(&life->mutex);
+    pthread_join(life->thread, NULL);
+    life->runs = false;
+}
