@@ -118,7 +118,8 @@ function hear() {
 async function look() {
   try {
     const next = await get('v1/overview');
-    next.circles = next.counts.waiters ? (await get('v1/waits?limit=1')).circles : [];
+    // A store that is away has no answer to this; the overview is what says so.
+    next.circles = next.counts.waiters ? await get('v1/waits?limit=1').then(got => got.circles, () => []) : [];
     state.overview = next;
     setLink(link.state);
     tell('overview', state.overview);

@@ -95,6 +95,9 @@ export default function overview() {
   const news = card('Just now', null, feed), soon = card('Coming up', null, next);
   view.name.className = 'hello';
   let lines = null;
+  /* While the store is away, what it said last. */
+  const said = { waits: { items: [], circles: [] }, ages: { items: [] } };
+  const last = (key, path) => get(path).then(got => (said[key] = got), e => { if (e.status !== 503) throw e; return said[key]; });
 
   function frame() {
     view.head.after(lead);
@@ -118,7 +121,7 @@ export default function overview() {
   }
 
   view.keep(async () => {
-    const [o, waits, ages, events, series, more] = await Promise.all([get('v1/overview'), get('v1/waits?limit=100'), get(query('v1/locks', { state: 'held', sort: '-age', limit: 16 })), getMaybe('v1/feed?limit=12'),
+    const [o, waits, ages, events, series, more] = await Promise.all([get('v1/overview'), last('waits', 'v1/waits?limit=100'), last('ages', query('v1/locks', { state: 'held', sort: '-age', limit: 16 })), getMaybe('v1/feed?limit=12'),
       getMaybe(query('v1/series', { names: SERIES })), beyond('', 8000)]);
     return { o, waits, ages, events, series, more };
   }, ({ o, waits, ages, events, series, more }) => {

@@ -1,0 +1,161 @@
+"""What each page of the dashboard says when the store is away, when it may not see something, and when a right is taken away (`make web`)."""
+# SPDX-License-Identifier: MIT
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import unittest
+
+from scene import PATIENCE, Scene, wait_until  # first: it makes the modules of the other tests known
+from browser import Browser
+from runtools import main
+
+JOBS = """
+set: states
+jobs:
+  nightly: {schedule: '0 2 * * *', shell: 'echo done'}
+"""
+# Each page, and what it shows of the scene.
+PAGES = {"#/": "Most wanted", "#/locks": "held-name", "#/locks/held-name": "Held by one", "#/waits": "held-name", "#/coordination": "payments",
+         "#/queues": "letters", "#/queues/letters": "Ready 1", "#/jobs": "nightly", "#/jobs/nightly": "0 2 * * *", "#/jobs?hours=48": "nightly", "#/nodes": "active", "#/audit": "for a test"}
+
+
+class Redis:
+    """A server of its own, which can go away and come back."""
+
+    def __init__(self):
+        self.folder = tempfile.mkdtemp(prefix="dibs-redis-")
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        self.start()
+
+    def start(self):
+        self.process = subprocess.Popen(["redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--dir", self.folder, "--save", "", "--appendonly", "yes"],
+                                        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        wait_until(self.answers, "the Redis server")
+
+    def answers(self):
+        try:
+            with socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE) as peer:
+                peer.sendall(b"PING\r\n")
+                return peer.recv(64).startswith(b"+PONG")
+        except OSError:
+            return False
+
+    def stop(self):
+        self.process.terminate()
+        self.process.wait(PATIENCE)
+
+    def end(self):
+        if self.process.poll() is None:
+            self.stop()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def fill(scene):
+    scene.lease("held-name", label="worker")
+    scene.wait_for("held-name", label="next")
+    scene.post("/v1/breakers/payments/trip", {"reason": "test"})
+    scene.post("/v1/queues/letters", {"data": "x"})
+    scene.lease("gone")
+    scene.post("/v1/locks/gone/break", {"fence": 0, "reason": "for a test"})
+    run = scene.post("/v1/jobs/nightly/run", {}).json["id"]
+    wait_until(lambda: scene.get("/v1/runs/" + run).json["state"] == "OK", "the end of a run")
+    return {**PAGES, "#/runs/" + run: "done"}
+
+
+class States(unittest.TestCase):
+    def begin(self, **more):
+        folder = tempfile.TemporaryDirectory(prefix="dibs-states-")
+        self.addCleanup(folder.cleanup)
+        with open(folder.name + "/jobs.yaml", "w", encoding="utf-8") as file:
+            file.write(JOBS)
+        self.scene = Scene("--jobs", folder.name + "/jobs.yaml", **more)
+        self.addCleanup(self.scene.end)
+        self.pages = fill(self.scene)
+        self.browser = Browser()
+        self.addCleanup(self.browser.end)
+        self.browser.open(self.scene.page + "#token=" + self.scene.tokens["admin"])
+        self.browser.await_text("admin", "#me")
+
+    def go(self, address, text=None):
+        self.browser.run("location.hash = args[0]", address)
+        if text:
+            self.browser.await_text(text)
+
+    @unittest.skipUnless(shutil.which("redis-server"), "redis-server is not installed")
+    def test_store_away(self):
+        redis = Redis()
+        self.addCleanup(redis.end)
+        self.begin(url=f"redis://127.0.0.1:{redis.port}")
+        self.go("#/locks", "held-name")
+        redis.stop()
+        # What was shown stays, and is said to be old.
+        self.browser.await_text("The store is away", "#notice")
+        self.assertIn("held-name", self.browser.text("main"))
+        self.assertEqual(self.browser.run("return document.body.dataset.link"), "away")
+        for address in self.pages:
+            with self.subTest(address):
+                self.go(address)
+                self.browser.await_("const words = document.querySelector('main').innerText; return document.querySelector('main .card, main .empty') && !words.includes('Loading …')",
+                                    "the page without its store")
+                self.browser.await_text("The store is away", "#notice")
+        self.go("#/")
+        self.browser.await_text("The store is away.", "h1")
+        self.browser.await_text("Most wanted")
+        # It goes on by itself.
+        redis.start()
+        self.browser.await_("return !document.getElementById('notice').firstChild && document.body.dataset.link === 'live'", "news again")
+        for address, text in self.pages.items():
+            with self.subTest(address):
+                if address != "#/nodes":  # the lease of the node may be gone
+                    self.go(address, text)
+
+    def refuse(self, pattern):
+        """From now on the daemon, as far as the page knows, refuses what fits."""
+        self.browser.run("window.real ??= window.fetch; window.fetch = (path, opts) => new RegExp(args[0]).test(path) && !/whoami|events|overview/.test(path)"
+                         " ? Promise.resolve(new Response(JSON.stringify({ status: 403, code: 'names', title: 'Not allowed', detail: 'The token may not see this' }),"
+                         " { status: 403, headers: { 'Content-Type': 'application/problem+json' } })) : window.real(path, opts)", pattern)
+
+    def test_not_allowed(self):
+        self.begin()
+        for address, text in self.pages.items():
+            with self.subTest(address):
+                # At once, and after it was allowed.
+                self.refuse("v1/")
+                self.go("#/none")
+                self.go(address, "The token may not see this")
+                self.assertIn("Not allowed", self.browser.text("main"))
+                self.refuse("^$")
+                self.go("#/none")
+                self.go(address, text)
+                self.refuse("v1/")
+                self.browser.await_text("The token may not see this", "main")
+                if "/runs/" not in address:
+                    self.assertIn(text, self.browser.text("main"))
+                self.refuse("^$")
+
+    def test_right_is_taken_away(self):
+        self.begin()
+        fence = self.scene.get("/v1/locks/held-name").json["holders"][0]["fence"]
+        self.go("#/locks/held-name", "Held by one")
+        self.browser.click_text("Break…")
+        self.browser.fill("#reason", "too late")
+        self.browser.fill("#typed", "held-name")
+        with open(self.scene.file, encoding="utf-8") as file:
+            lines = file.read()
+        with open(self.scene.file, "w", encoding="utf-8") as file:
+            file.write(lines.replace("admin admin", "admin read"))
+        self.assertNotEqual(lines, lines.replace("admin admin", "admin read"))
+        os.kill(self.scene.process.pid, signal.SIGHUP)
+        wait_until(lambda: self.scene.get("/v1/whoami").json["role"] == "read", "the new role")
+        self.browser.click("dialog button[type=submit]")
+        self.browser.await_("return document.querySelector('dialog .badtext').innerText", "what the daemon refused")
+        self.assertEqual(self.scene.get("/v1/locks/held-name").json["holders"][0]["fence"], fence)
+
+
+if __name__ == "__main__":
+    main()
