@@ -1,22 +1,25 @@
 """The dashboard in a browser, the long part (`make web`): accessibility, many locks, memory."""
 # SPDX-License-Identifier: MIT
 import os
+import tempfile
 import time
 import unittest
 
 from scene import Scene  # first: it makes the modules of the other tests known
 from browser import Browser
 from runtools import main
+from test_states import JOBS, fill
 
 AXE = os.environ.get("DIBS_AXE")
 MANY, VERY_MANY = 10000, 99000
 STEPS = 30
 HOUR = 36000  # events, ten a second
-ADDRESSES = (("#/", "Most wanted"), ("#/locks", "nightly"), ("#/locks/nightly", "Who is next"), ("#/waits", "nightly"), ("#/audit", "Audit"),
-             ("#/jobs", "There is no job."), ("#/nodes", "No node is there"))
+EMPTY = {"#/jobs/none": "Not here", "#/none": "No such page"}
+QUESTIONS = (("#/locks/held-name", "Break…"), ("#/locks/held-name", "Ask to give back…"), ("#/jobs/nightly", "Run now…"), ("#/jobs/nightly", "Pause…"),
+             ("#/queues/letters", "Pause…"), ("#/coordination", "Close…"), ("#/nodes", "Drain…"), ("#/", "?"))
 
 
-class Whole(unittest.TestCase):
+class Case(unittest.TestCase):
     def setUp(self):
         self.scene = Scene()
         self.addCleanup(self.scene.end)
@@ -32,25 +35,13 @@ class Whole(unittest.TestCase):
         self.browser.open(self.scene.page + "#token=" + self.scene.tokens["admin"])
         self.browser.await_text("Most wanted")
 
-    @unittest.skipUnless(AXE, "axe-core was not fetched: the registry of npm is not reached")
-    def test_accessibility(self):
-        self.scene.lease("nightly", label="backup", meta={"build": "1"})
-        self.scene.run("nightly")
-        self.sign_in()
-        with open(AXE, encoding="utf-8") as file:
-            axe = file.read()
-        for theme in ("light", "dark"):
-            self.browser.run("localStorage.setItem('dibs.theme', args[0]); location.reload()", theme)
-            self.browser.await_(f"return document.documentElement.dataset.theme === '{theme}'", theme)
-            self.browser.devtools("Runtime.evaluate", expression=axe)
-            for address, text in ADDRESSES:
-                self.browser.run("location.hash = args[0]", address)
-                self.browser.await_text(text)
-                found = self.browser.run("const got = await axe.run(document, { resultTypes: ['violations'] });"
-                                         "return got.violations.filter(v => ['serious', 'critical'].includes(v.impact))"
-                                         ".map(v => [v.id, v.impact, v.nodes[0].html.slice(0, 200)])")
-                self.assertEqual(found, [], (theme, address))
+    def violations(self):
+        return self.browser.run("const got = await axe.run(document, { resultTypes: ['violations'] });"
+                                "return got.violations.filter(v => ['serious', 'critical'].includes(v.impact))"
+                                ".map(v => [v.id, v.impact, v.nodes[0].html.slice(0, 200), v.nodes[0].failureSummary.slice(0, 200)])")
 
+
+class Whole(Case):
     def watch_tasks(self):
         """Each page from now on collects the tasks of its thread that take 50 ms or more: [ms, when]."""
         self.browser.devtools("Page.addScriptToEvaluateOnNewDocument", source="""
@@ -168,6 +159,42 @@ class Whole(unittest.TestCase):
         print(f"{HOUR} events: heap {before[0] // 1024} KiB then {after[0] // 1024} KiB; elements {before[1]} then {after[1]}")
         self.assertLess(after[0], before[0] * 1.1 + 500e3)
         self.assertLess(after[1], before[1] + 100)
+
+
+class Accessible(Case):
+    """Every page with something in it, every question, in both themes: nothing that axe calls serious."""
+
+    @unittest.skipUnless(AXE, "axe-core was not fetched: the registry of npm is not reached")
+    def test_accessibility(self):
+        folder = tempfile.TemporaryDirectory(prefix="dibs-axe-")
+        self.addCleanup(folder.cleanup)
+        with open(folder.name + "/jobs.yaml", "w", encoding="utf-8") as file:
+            file.write(JOBS)
+        self.scene.end()
+        self.scene = Scene("--jobs", folder.name + "/jobs.yaml")
+        self.addCleanup(self.scene.end)
+        pages = {**fill(self.scene), **EMPTY}
+        self.scene.deadlock("circle:one", "circle:two")
+        with open(AXE, encoding="utf-8") as file:
+            axe = file.read()
+        self.sign_in()
+        for theme in ("light", "dark"):
+            self.browser.run("localStorage.setItem('dibs.theme', args[0]); location.reload()", theme)
+            self.browser.await_(f"return document.documentElement.dataset.theme === '{theme}'", theme)
+            self.browser.devtools("Runtime.evaluate", expression=axe)
+            for address, text in pages.items():
+                with self.subTest((theme, address)):
+                    self.browser.run("location.hash = args[0]", address)
+                    self.browser.await_text(text)
+                    self.assertEqual(self.violations(), [])
+            for address, label in QUESTIONS:
+                with self.subTest((theme, label)):
+                    self.browser.run("location.hash = args[0]", address)
+                    self.browser.click_text(label)
+                    self.browser.await_("return document.querySelector('dialog[open]')", "the question")
+                    self.assertEqual(self.violations(), [])
+                    self.browser.press("escape")
+                    self.browser.await_("return !document.querySelector('dialog')", "the end of the question")
 
 
 if __name__ == "__main__":

@@ -9,14 +9,14 @@ import { runPath } from './work.js';
 const LINES_MAX = 3000;
 
 export function output(id) {
-  const lines = h('ol', { class: 'output', tabindex: 0, role: 'log', 'aria-label': 'Output', 'aria-live': 'off' });
+  const lines = h('div', { class: 'output', tabindex: 0, role: 'log', 'aria-label': 'Output', 'aria-live': 'off' });
   const title = h('h2', { text: 'Output' }), told = num(), note = h('div'), whole = button('All of it', () => pick(''), 'small'), jump = button('Follow the end', () => { lines.scrollTop = lines.scrollHeight; }, 'jump small');
   const el = h('section', { class: 'card outbox' }, h('header', {}, title, whole, told), lines, note, jump);
   let end = new AbortController(), waiting = [], total = 0, timer = 0, following = true, steps = null, is = {};
   whole.hidden = jump.hidden = true;
   lines.addEventListener('scroll', () => { following = lines.scrollTop + lines.clientHeight > lines.scrollHeight - 30; jump.hidden = following; });
 
-  const line = ([at, kind, words, step]) => h('li', { class: kind }, kind === 'out' && steps.length > 1 && !is.step && h('b', { text: step }), h('span', { text: words }), at && h('time', { text: clock(at) }));
+  const line = ([at, kind, words, step]) => h('div', { class: kind }, kind === 'out' && steps.length > 1 && !is.step && h('b', { text: step }), h('span', { text: words }), at && h('time', { text: clock(at) }));
   /* Lines that come together are shown together. */
   function flush() {
     timer = 0;
