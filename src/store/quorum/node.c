@@ -83,8 +83,12 @@ bool dibs__node_enqueue(dibs__node *nd, dibs__request_kind kind, dibs__job *job)
         return false;
     dibsx_fifo_push(&nq->queue, &job->queued);
     nq->count++;
-    pthread_cond_signal(&nq->cond);
     return true;
+}
+
+void dibs__node_wake(dibs__node *nd, dibs__request_kind kind)
+{
+    pthread_cond_signal(&nd->queues[kind].cond);
 }
 
 bool dibs__node_dequeue(dibs__node *nd, dibs__request_kind kind, dibs__job *job)

@@ -72,10 +72,13 @@ void dibs__node_join(dibs__node *nd);
 /* After all have been joined. Closes the store. */
 void dibs__node_fini(dibs__node *nd);
 
-/* Appends a job, and starts the thread if it does not run yet. False when the
- * queue is full, or the thread cannot be started. */
+/* Appends a job, and starts the thread if it does not run yet; the caller wakes it.
+ * False when the queue is full, or the thread cannot be started. */
 bool dibs__node_enqueue(dibs__node *nd, dibs__request_kind kind,
                         dibs__job *job);
+
+/* Wakes the thread after it got a job. Locks: none held. */
+void dibs__node_wake(dibs__node *nd, dibs__request_kind kind);
 
 /* Takes out a job that has not been begun; false when it has. */
 bool dibs__node_dequeue(dibs__node *nd, dibs__request_kind kind,

@@ -78,6 +78,34 @@ static void run_job(dibs__job *job)
         job->took_us = (dibsx_now() - from_at) / 1000;
 }
 
+static bool all_in(const dibs__round *rd)
+{
+    for (size_t i = 0; i < rd->ballot.count; i++)
+        if (!rd->ballot.votes[i].in)
+            return false;
+    return true;
+}
+
+/* Decides which votes count, by what is known now. Locks: qm->mutex. */
+static void judge_votes(dibs__round *rd)
+{
+    dibsx_nsec now = dibsx_now();
+
+    for (size_t i = 0; i < rd->ballot.count; i++) {
+        dibs__vote *vote = &rd->ballot.votes[i];
+
+        if (vote->in && rd->slots[i].state == DIBS__SLOT_DONE)
+            vote->counts = !rd->judged || dibs__node_counts(rd->qm, i, now);
+    }
+}
+
+/* The asker has what it waits for. Locks: qm->mutex. */
+static bool is_over(dibs__round *rd)
+{
+    judge_votes(rd);
+    return all_in(rd) || rd->enough(rd);
+}
+
 static void end_job(dibs__job *job)
 {
     dibs__round *rd = job->round;
@@ -91,7 +119,9 @@ static void end_job(dibs__job *job)
         rd->ballot.votes[job->node] = job->vote;
         slot->err = job->err;
         slot->took_us = job->took_us;
-        pthread_cond_signal(&rd->cond);
+        /* A vote that decides nothing wakes nobody. */
+        if (rd->enough && is_over(rd))
+            pthread_cond_signal(&rd->cond);
     }
     unref_round(rd);
 }
@@ -101,6 +131,7 @@ static const dibs__job_ops job_ops = {begin_job, run_job, end_job};
 void dibs__round_start(dibs__round *rd, uint32_t nodes)
 {
     dibs__quorum *qm = rd->qm;
+    uint32_t queued = 0;
 
     if (dibsx_now() >= rd->deadline)
         nodes = 0;
@@ -114,6 +145,7 @@ void dibs__round_start(dibs__round *rd, uint32_t nodes)
         } else if (dibs__node_enqueue(&qm->nodes[i], rd->kind, &slot->job)) {
             slot->state = DIBS__SLOT_QUEUED;
             rd->refs++;
+            queued |= 1U << i;
         } else {
             cast_vote(rd, i,
                       dibsx_fail(&slot->err, DIBS_UNAVAIL,
@@ -121,6 +153,10 @@ void dibs__round_start(dibs__round *rd, uint32_t nodes)
         }
     }
     pthread_mutex_unlock(&qm->mutex);
+    /* Without the mutex, for which they would wait at once. */
+    for (size_t i = 0; i < qm->count; i++)
+        if (queued & (1U << i))
+            dibs__node_wake(&qm->nodes[i], rd->kind);
 }
 
 void dibs__round_drop(dibs__round *rd)
@@ -169,34 +205,11 @@ static void give_up(dibs__round *rd)
         }
 }
 
-static bool all_in(const dibs__round *rd)
-{
-    for (size_t i = 0; i < rd->ballot.count; i++)
-        if (!rd->ballot.votes[i].in)
-            return false;
-    return true;
-}
-
-/* Decides which votes count, by what is known now. Locks: qm->mutex. */
-static void judge_votes(dibs__round *rd)
-{
-    dibsx_nsec now = dibsx_now();
-
-    for (size_t i = 0; i < rd->ballot.count; i++) {
-        dibs__vote *vote = &rd->ballot.votes[i];
-
-        if (vote->in && rd->slots[i].state == DIBS__SLOT_DONE)
-            vote->counts = !rd->judged || dibs__node_counts(rd->qm, i, now);
-    }
-}
-
 void dibs__round_wait(dibs__round *rd, dibs__enough_fn *enough)
 {
     pthread_mutex_lock(&rd->qm->mutex);
-    for (;;) {
-        judge_votes(rd);
-        if (all_in(rd) || enough(rd))
-            break;
+    rd->enough = enough;
+    while (!is_over(rd)) {
         if (dibsx_now() >= rd->deadline) {
             give_up(rd);
             break;

@@ -21,7 +21,7 @@ typedef struct dibs__round dibs__round;
 typedef dibs_status
 dibs__round_fn(dibs__round *rd, size_t node, dibs__vote *vote, dibs_error *err);
 
-/* Whether the votes in are enough. Locks: qm->mutex. */
+/* Whether the votes in are enough; by the votes alone. Locks: qm->mutex. */
 typedef bool dibs__enough_fn(const dibs__round *rd);
 
 typedef enum dibs__slot_state {
@@ -45,6 +45,7 @@ struct dibs__round {
     dibs__request_kind kind;
     bool judged; /* votes count only of nodes that may vote */
     bool closed;
+    dibs__enough_fn *enough; /* of the asker that waits; NULL: none does yet */
     unsigned refs;
     dibsx_nsec deadline;
     pthread_cond_t cond;
