@@ -13,7 +13,7 @@ build = cmake --build $(1) $(if $(VERBOSE),--verbose,-- --quiet)
 need = for tool in cmake ninja; do command -v $$tool >/dev/null || \
 	exec tools/install-packages.sh --name "cannot build: $$tool is not installed" build; done
 
-.PHONY: all run test test-long test-trixie test-bookworm bench chaos mutants coverage fuzz soak load api-fuzz spec web screenshots format tidy install uninstall clean help
+.PHONY: all run test test-long test-trixie test-bookworm bench bench-peers chaos mutants coverage fuzz soak load api-fuzz spec web screenshots format tidy install uninstall clean help
 
 all: ## build build/dibs and build/libdibs.so (the default)
 	@$(need)
@@ -44,6 +44,12 @@ bench: ## measure locks, wake-ups, coordination and `dibs run`, beside the least
 	@$(call configure,bench,build/bench)
 	@cmake --build build/bench --target bench -- --quiet
 	@bench/run.sh build/bench
+
+bench-peers: ## measure queues beside BullMQ, which npm installs below build/bench
+	@tools/install-packages.sh build test
+	@$(call configure,bench,build/bench)
+	@cmake --build build/bench --target bench -- --quiet
+	@bench/peers.sh build/bench
 
 chaos: ## put every store through every fault, and check what its users relied on (MINUTES=35)
 	@tools/install-packages.sh build test
