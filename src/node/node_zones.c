@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { AT_ONCE = 64 }; /* jobs in one look */
+enum { AT_ONCE = DIBS_GET_MANY_MAX }; /* jobs in one look */
 
 #define VERSION_KEY                                                            \
     "tzdata" /* has the newest version that a node has dealt with */
@@ -144,22 +144,61 @@ static dibs_status begin_zones(dibs__node *node, dibs_error *err)
     return rc;
 }
 
-/* A job that cannot be read or has another zone than this node knows is left as it is. */
+/* Which of the next jobs, `count` in all, have a next tick by older data: one request. */
+static dibs_status
+find_older(dibs__node *node, size_t count, bool older[AT_ONCE], dibs_error *err)
+{
+    const struct dibs__node_zones *z = node->zones;
+    char keys[AT_ONCE][DIBS_NAME_MAX + 1];
+    const char *list[AT_ONCE];
+    dibs_value values[AT_ONCE];
+    dibs_status rc = DIBS_OK;
+
+    for (size_t i = 0; i < count && rc == DIBS_OK; i++) {
+        char inner[DIBS__JOB_NAME_SIZE + 8];
+
+        (void)snprintf(inner, sizeof(inner), "state/%s", z->jobs[z->at + i]);
+        rc = dibs__board_key(node->board, inner, keys[i], err);
+        list[i] = keys[i];
+    }
+    if (rc == DIBS_OK)
+        rc = dibs_state_get_many(node->board->cl, list, count, values, err);
+    for (size_t i = 0; i < count && rc == DIBS_OK; i++) {
+        dibs__job_state state;
+
+        older[i] =
+            values[i].version &&
+            dibs__job_state_read(&state, z->jobs[z->at + i], values[i].data,
+                                 values[i].len, NULL) == DIBS_OK &&
+            dibs__tzdata_newer(z->version, state.tzdata);
+        dibs_value_free(&values[i]);
+    }
+    return rc;
+}
+
+/* A job that cannot be read, or whose zone this node lacks, is left as it is. */
 static dibs_status go_on(dibs__node *node, dibs_error *err)
 {
     struct dibs__node_zones *z = node->zones;
+    size_t count = z->count - z->at < AT_ONCE ? z->count - z->at : AT_ONCE;
+    bool older[AT_ONCE] = {false};
+    dibs_status rc = count > 0 ? find_older(node, count, older, err) : DIBS_OK;
 
-    for (size_t i = 0; i < AT_ONCE && z->at < z->count; i++) {
-        dibs_status rc = dibs__board_change_job(node->board, z->jobs[z->at],
-                                                refresh_state, NULL, err);
+    for (size_t i = 0; i < count && rc == DIBS_OK; i++) {
+        const char *job = z->jobs[z->at + i];
 
-        if (dibsx_is_away(rc))
-            return rc;
-        if (rc != DIBS_OK && rc != DIBS_NOTFOUND)
-            dibs__node_complain(node, z->jobs[z->at], err);
-        z->at++;
+        if (!older[i])
+            continue;
+        rc = dibs__board_change_job(node->board, job, refresh_state, NULL, err);
+        if (rc != DIBS_OK && !dibsx_is_away(rc)) {
+            dibs__node_complain(node, job, err);
+            rc = DIBS_OK;
+        }
         (void)dibs__node_valid_until(node);
     }
+    if (rc != DIBS_OK)
+        return rc;
+    z->at += count;
     return z->at < z->count ? DIBS_OK : keep_version(node, z->version, err);
 }
 
