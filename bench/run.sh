@@ -12,11 +12,11 @@ build=${1:?build folder}
 here=$(dirname "$0")
 repeats=5 memory_pairs=100000 sqlite_pairs=20000 rounds=300 blocks=10
 redis_blocks=100 crew_blocks=20 redis_locks=10000 pg_blocks=30 pg_crew_blocks=5
-wakes=10 crowds=(100 1000) queued=100000
+wakes=10 crowds=(100 1000) queued=100000 tick_seconds=30 definitions=10000 idle_seconds=60
 if [ "${2:-}" = --quick ]; then
     repeats=1 memory_pairs=5000 sqlite_pairs=1000 rounds=30 blocks=2
     redis_blocks=5 crew_blocks=2 redis_locks=500 pg_blocks=3 pg_crew_blocks=1
-    wakes=3 crowds=(100) queued=5000
+    wakes=3 crowds=(100) queued=5000 tick_seconds=3 definitions=100 idle_seconds=3
 fi
 work=$(mktemp -d)
 servers=()
@@ -237,6 +237,10 @@ read -r rate p50 p95 p99 our_rate our_p50 our_p95 our_p99 ratio \
 row "quorum of 5: bare, a majority" "$rate" "$p50" "$p95" "$p99" 0 0 ""
 row "quorum of 5: pair ($ratio x)" "$our_rate" "$our_p50" "$our_p95" "$our_p99" "$ratio" 1.3 "<= 1.3 x bare"
 port=$one
+read -r rate p50 p95 p99 < <(python3 -B "$here/bench_jobs.py" "$build/dibs" "$port" late "$tick_seconds")
+row "redis: lateness of a tick" "$rate" "$p50" "$p95" "$p99" "$p99" 50000 "p99 < 50 ms"
+rate=$(python3 -B "$here/bench_jobs.py" "$build/dibs" "$port" idle "$definitions" "$idle_seconds")
+row "redis: 3 idle nodes, $definitions jobs" "$rate" "" "" "" "$rate" 1 "<= 1 request/s"
 read -r keys all client < <("$build/bench/bench_redis" "$port" memory "$redis_locks")
 printf '\n%-34s %10s\n' "" "bytes"
 row "redis: keys of a held lock" "$keys" "" "" "" 0 0 ""
