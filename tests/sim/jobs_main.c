@@ -6,12 +6,15 @@
  *
  * The machines are those of src/jobs; the node here is a plain driver of them. Beside the
  * invariants that jobs_store.c looks at with each commit:
+ *   I2  a job that is due is ticked;
  *   I5  a step has one live tree at most;
  *   I6  its starts are at most its attempts;
  *   I8  a live node knows every step that names it;
  *   I9  a dead node's steps leave RUNNING;
  *   I10 a job with forbid or replace has one live tree at most. */
 /* SPDX-License-Identifier: MIT */
+#include "jobs/follow.h"
+#include "jobs/wake.h"
 #include "jobs_sim.h"
 #include "seeds.h"
 
@@ -618,14 +621,47 @@ static void draw_noise(world *w, sim_node *node)
         chance(w, 600) ? 0 : span(w, 0, 6000) / 1000 - INT64_C(3000000);
 }
 
+/* W3: a node leaves a tick to those before it, who may be dead, for a while. */
+static bool
+is_its_turn(world *w, int who, const sim_entry *entry, int64_t now_us)
+{
+    const char *others[NODES];
+    size_t count = 0, rank;
+
+    for (int i = 0; i < NODES; i++)
+        if (i != who && w->nodes[i].id[0])
+            others[count++] = w->nodes[i].id;
+    rank = dibs__node_rank(entry->member, w->nodes[who].id, others, count);
+    return w->mutant == FIRST_ONLY
+               ? rank == 0
+               : dibs__wake_turn_us(rank, entry->at, now_us) == 0;
+}
+
 static void do_ticks(world *w, int who)
 {
+    int64_t now_us = wall_us(w) + w->nodes[who].noise_us;
     sim_entry entry;
 
     for (size_t k = 0; k < 4; k++)
-        if (first_entry(w, DUE, 0, k, &entry) &&
-            entry.at <= wall_us(w) + w->nodes[who].noise_us)
+        if (first_entry(w, DUE, 0, k, &entry) && entry.at <= now_us &&
+            is_its_turn(w, who, &entry, now_us))
             take_tick(w, who, entry.member);
+}
+
+/* I2: a job that is due is ticked, whoever has died. Real time, as the clock jumps. */
+static void check_due(world *w)
+{
+    for (int i = 0; i < JOBS; i++) {
+        dibs__job_state state;
+        bool due = read_state(w, i, &state) && state.due_us &&
+                   state.due_us <= wall_us(w);
+
+        if (!due || state.due_us != w->due_us[i])
+            w->due_since[i] = w->now;
+        w->due_us[i] = due ? state.due_us : 0;
+        if (w->now - w->due_since[i] > (dibsx_nsec)LATE_MS * DIBSX_MS)
+            w->wrong = "I2: a job is due, and nobody ticks it";
+    }
 }
 
 static void proceed(world *w, int who)
@@ -809,6 +845,7 @@ static void handle(world *w, event *ev)
         if (ev->who == 0) {
             check_live(w);
             check_states(w);
+            check_due(w);
         }
         break;
     case ANSWER:

@@ -43,6 +43,7 @@ typedef enum mutant {
     ANY_NONCE,     /* a result counts for whatever attempt is the current one */
     ANY_FENCE,     /* a takeover takes all steps of the run */
     NO_STATE,      /* the end of a run does not let the next one begin */
+    FIRST_ONLY,    /* a tick is left to the first by rank, dead or alive */
     MUTANTS
 } mutant;
 
@@ -168,6 +169,8 @@ typedef struct world {
     uint64_t ticks[JOBS]; /* runs that ticks have made */
     uint64_t ended[DIBS__STATES];
     uint64_t taken_over, held, refused;
+    int64_t due_us[JOBS]; /* as it was seen last; 0: it was not due */
+    dibsx_nsec due_since[JOBS];
     const char *wrong;
 } world;
 
