@@ -66,8 +66,9 @@ static void report_refused(int sock, int number)
     (void)send(sock, &event, sizeof event, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
-_Noreturn void dibs__backstop_main(const dibs__job *job, dibs__guard_page *page,
-                                   int sock, pid_t group)
+_Noreturn void
+dibs__backstop_main(const dibs__guard_spec *job, dibs__guard_page *page,
+                    int sock, pid_t group)
 {
     backstop b = {.means = job->means, .page = page, .belief = job->belief};
     dibs__priority rank;

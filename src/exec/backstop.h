@@ -8,7 +8,8 @@
 
 /* Forks the guard and watches over it. Never returns; runs in a process of its
  * own, forked from dibs. */
-_Noreturn void dibs__backstop_main(const dibs__job *job, dibs__guard_page *page,
-                                   int sock, pid_t group);
+_Noreturn void
+dibs__backstop_main(const dibs__guard_spec *job, dibs__guard_page *page,
+                    int sock, pid_t group);
 
 #endif

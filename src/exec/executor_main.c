@@ -128,18 +128,19 @@ static void start_tree(executor *ex, tree *t, const int *fds)
         refuse_start(t, ENOSYS, DIBS__STAGE_FORK);
         return;
     }
-    dibs__job job = {.argv = t->what.argv,
-                     .envp = t->what.env,
-                     .signals = &ex->signals,
-                     .means = &t->means,
-                     .belief = t->what.outlives_belief ? NULL : ex->belief,
-                     .dir = t->what.dir,
-                     .user = t->what.user,
-                     .tty = -1,
-                     .stdio = {fds[DIBS__FD_STDIN], fds[DIBS__FD_STDOUT],
-                               fds[DIBS__FD_STDERR]},
-                     .probe_ms = PROBE_MS,
-                     .own_group = true};
+    dibs__guard_spec job = {.argv = t->what.argv,
+                            .envp = t->what.env,
+                            .signals = &ex->signals,
+                            .means = &t->means,
+                            .belief =
+                                t->what.outlives_belief ? NULL : ex->belief,
+                            .dir = t->what.dir,
+                            .user = t->what.user,
+                            .tty = -1,
+                            .stdio = {fds[DIBS__FD_STDIN], fds[DIBS__FD_STDOUT],
+                                      fds[DIBS__FD_STDERR]},
+                            .probe_ms = PROBE_MS,
+                            .own_group = true};
     /* A program is looked for in the PATH of its own environment. */
     environ = t->what.env;
     if (dibs__guard_start(&t->guard, &job, DIBSX_NEVER, DIBSX_NEVER, &err) !=

@@ -37,8 +37,8 @@ static dibs_status page_map(dibs__guard *guard, dibsx_nsec kill_at,
 }
 
 dibs_status
-dibs__guard_start(dibs__guard *guard, const dibs__job *job, dibsx_nsec kill_at,
-                  dibsx_nsec last_at, dibs_error *err)
+dibs__guard_start(dibs__guard *guard, const dibs__guard_spec *job,
+                  dibsx_nsec kill_at, dibsx_nsec last_at, dibs_error *err)
 {
     int pair[2] = {-1, -1};
     *guard = (dibs__guard){.sock = -1, .means = job->means};

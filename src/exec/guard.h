@@ -25,7 +25,7 @@
 #include <sys/types.h>
 
 /* The command and how to run it. Borrowed for the life of the guard. */
-typedef struct dibs__job {
+typedef struct dibs__guard_spec {
     char *const *argv;
     char *const *envp;
     const char *hook; /* shell line for DIBS__ORDER_HOOK, or NULL */
@@ -38,7 +38,7 @@ typedef struct dibs__job {
     int stdio[3];         /* become the standard descriptors; -1: as it is */
     int probe_ms;         /* how often to measure how late it is woken */
     bool own_group;       /* a process group of its own */
-} dibs__job;
+} dibs__guard_spec;
 
 /* Shared by the three processes. Moments are on dibsx_now(), or DIBSX_NEVER. */
 typedef struct dibs__guard_page {
@@ -86,7 +86,7 @@ typedef struct dibs__event {
 /* Forks the guard, which starts the command. Failures to start the command come
  * as events. End with dibs__guard_end(). */
 DIBS_MUST_CHECK dibs_status dibs__guard_start(dibs__guard *guard,
-                                              const dibs__job *job,
+                                              const dibs__guard_spec *job,
                                               dibsx_nsec kill_at,
                                               dibsx_nsec last_at,
                                               dibs_error *err);
@@ -115,7 +115,8 @@ dibs__guard_last_at(const dibs__guard_page *page, const dibs__belief *belief);
 void dibs__guard_end(dibs__guard *guard);
 
 /* The guard's own side: never returns. Runs in the forked process. */
-_Noreturn void dibs__guard_main(const dibs__job *job, dibs__guard_page *page,
-                                int sock, pid_t group, pid_t backstop);
+_Noreturn void
+dibs__guard_main(const dibs__guard_spec *job, dibs__guard_page *page, int sock,
+                 pid_t group, pid_t backstop);
 
 #endif

@@ -29,7 +29,7 @@ enum { ROUND_FIRST_MS = 2, ROUND_LAST_MS = 64 };
 enum { PROBES_FIRST = 8, PROBE_FIRST_MS = 5 };
 
 typedef struct guard {
-    const dibs__job *job;
+    const dibs__guard_spec *job;
     dibs__guard_page *page;
     int sock;
     dibs__side_process own;
@@ -284,7 +284,7 @@ _Noreturn static void refuse(guard *g, dibs__event_kind kind, int number)
  * has one looked up. Nothing is begun that would have to be killed at once. */
 static void start_command(guard *g, pid_t group)
 {
-    const dibs__job *job = g->job;
+    const dibs__guard_spec *job = g->job;
     dibs__spawn_user user;
     g->stage = DIBS__STAGE_USER;
     int number = job->user ? dibs__spawn_user_find(job->user, &user) : 0;
@@ -306,8 +306,9 @@ static void start_command(guard *g, pid_t group)
         refuse(g, DIBS__EVENT_REFUSED, number);
 }
 
-_Noreturn void dibs__guard_main(const dibs__job *job, dibs__guard_page *page,
-                                int sock, pid_t group, pid_t backstop)
+_Noreturn void
+dibs__guard_main(const dibs__guard_spec *job, dibs__guard_page *page, int sock,
+                 pid_t group, pid_t backstop)
 {
     guard g = {.job = job, .page = page, .sock = sock, .backstop = backstop};
     dibs__side_process_become("dibs-guard");

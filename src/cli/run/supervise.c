@@ -618,16 +618,17 @@ make_cgroup(const run *r, dibs__tree_means *means, dibs_error *err)
 static dibs_status start_command(run *r, char *const *envp,
                                  const dibs__watched *watched, dibs_error *err)
 {
-    dibs__job job = {.argv = r->opts->argv,
-                     .envp = envp,
-                     .hook = r->opts->lost_shell,
-                     .signals = watched->signals,
-                     .means = watched->means,
-                     .tty = -1,
-                     .stdio = {-1, r->opts->output_fd, -1},
-                     .probe_ms =
-                         (int)larger(10, smaller(r->opts->ttl_ms / 20, 1000)),
-                     .own_group = !r->opts->foreground};
+    dibs__guard_spec job = {.argv = r->opts->argv,
+                            .envp = envp,
+                            .hook = r->opts->lost_shell,
+                            .signals = watched->signals,
+                            .means = watched->means,
+                            .tty = -1,
+                            .stdio = {-1, r->opts->output_fd, -1},
+                            .probe_ms =
+                                (int)larger(10, smaller(r->opts->ttl_ms / 20,
+                                                        1000)),
+                            .own_group = !r->opts->foreground};
     if (r->work) {
         job.stdio[0] = r->work->stdin_fd;
     } else if (r->opts->null_stdin) {
