@@ -1,10 +1,20 @@
 /* audit.c - changes with who made them, from where, and why. Any thread. */
 /* SPDX-License-Identifier: MIT */
 #include "serve/audit.h"
+#include "serve/ask.h"
 #include "serve/daemon.h"
 #include "serve/problem.h"
 #include <stdio.h>
 #include <string.h>
+
+bool dibs__serve_ask_change(dibs__http_exchange *ex, const char *fields,
+                            const dibsx_json_node **body, const char **reason)
+{
+    *reason = NULL;
+    return dibs__serve_ask_body(ex, fields, body) &&
+           dibs__serve_ask_text(ex, *body, "reason", DIBS__SERVE_REASON_MAX,
+                                reason);
+}
 
 void dibs__serve_audit_cause(dibs__http_exchange *ex, const char *reason,
                              char out[DIBS__SERVE_CAUSE_MAX])

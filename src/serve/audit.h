@@ -9,10 +9,17 @@
 #ifndef DIBS_SERVE_AUDIT_H
 #define DIBS_SERVE_AUDIT_H
 
+#include "base/json_read.h"
 #include "http/exchange.h"
 #include <dibs/dibs.h>
 
 enum { DIBS__SERVE_REASON_MAX = 256, DIBS__SERVE_CAUSE_MAX = 512 };
+
+/* Reads the body of a change; `fields` has "reason". *reason is NULL without one. False:
+ * it was refused. */
+DIBS_MUST_CHECK bool
+dibs__serve_ask_change(dibs__http_exchange *ex, const char *fields,
+                       const dibsx_json_node **body, const char **reason);
 
 /* The reason with its cause, for the trail. `reason` may be NULL. */
 void dibs__serve_audit_cause(dibs__http_exchange *ex, const char *reason,

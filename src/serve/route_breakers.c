@@ -143,9 +143,7 @@ set_state(dibs__http_exchange *ex, const char *action, dibs_breaker_state state)
     dibs_error err = {0};
     dibs_status rc;
 
-    if (!name || !dibs__serve_ask_body(ex, "reason", &body) ||
-        !dibs__serve_ask_text(ex, body, "reason", DIBS__SERVE_REASON_MAX,
-                              &reason))
+    if (!name || !dibs__serve_ask_change(ex, "reason", &body, &reason))
         return;
     if (!dibs__serve_audit_begin(ex, action, name, reason))
         return;

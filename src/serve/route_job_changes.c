@@ -62,9 +62,7 @@ void dibs__serve_post_job_run(dibs__http_exchange *ex)
     size_t count = 0;
     dibs_status rc;
 
-    if (!dibs__serve_ask_body(ex, "reason params", &body) ||
-        !dibs__serve_ask_text(ex, body, "reason", DIBS__SERVE_REASON_MAX,
-                              &reason) ||
+    if (!dibs__serve_ask_change(ex, "reason params", &body, &reason) ||
         !read_params(ex, body, params, &count) ||
         !dibs__serve_ask_board(ex, &board))
         return;

@@ -76,9 +76,7 @@ void dibs__serve_post_latch_reset(dibs__http_exchange *ex)
     dibs_error err = {0};
     dibs_status rc;
 
-    if (!name || !dibs__serve_ask_body(ex, "reason", &body) ||
-        !dibs__serve_ask_text(ex, body, "reason", DIBS__SERVE_REASON_MAX,
-                              &reason))
+    if (!name || !dibs__serve_ask_change(ex, "reason", &body, &reason))
         return;
     if (!dibs__serve_audit_begin(ex, "latch-reset", name, reason))
         return;

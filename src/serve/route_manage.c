@@ -89,9 +89,7 @@ void dibs__serve_post_break(dibs__http_exchange *ex)
     dibs_error err = {0};
     int64_t fence;
 
-    if (!name || !dibs__serve_ask_body(ex, "fence reason", &body) ||
-        !dibs__serve_ask_text(ex, body, "reason", DIBS__SERVE_REASON_MAX,
-                              &reason) ||
+    if (!name || !dibs__serve_ask_change(ex, "fence reason", &body, &reason) ||
         !dibs__serve_read_fence(ex, body, "fence", &fence))
         return;
     if (dibs__serve_break_lease(ex, "break", name, (uint64_t)fence, reason,

@@ -189,9 +189,7 @@ void dibs__serve_post_node_drain(dibs__http_exchange *ex)
     dibs_error err = {0};
     dibs_status rc;
 
-    if (!dibs__serve_ask_body(ex, "reason", &body) ||
-        !dibs__serve_ask_text(ex, body, "reason", DIBS__SERVE_REASON_MAX,
-                              &reason) ||
+    if (!dibs__serve_ask_change(ex, "reason", &body, &reason) ||
         !dibs__serve_ask_board(ex, &board))
         return;
     if (!dibs__serve_audit_begin(ex, "node-drain", id, reason))

@@ -207,9 +207,7 @@ read_change(dibs__http_exchange *ex, const char *fields, const char **name,
 {
     *name = dibs__serve_ask_name(ex);
     *reason = NULL;
-    return *name && dibs__serve_ask_body(ex, fields, body) &&
-           dibs__serve_ask_text(ex, *body, "reason", DIBS__SERVE_REASON_MAX,
-                                reason);
+    return *name && dibs__serve_ask_change(ex, fields, body, reason);
 }
 
 /* A typing error must not make a queue. */

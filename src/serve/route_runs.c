@@ -294,9 +294,7 @@ void dibs__serve_post_run_cancel(dibs__http_exchange *ex)
     dibs_error err = {0};
     dibs_status rc;
 
-    if (!dibs__serve_ask_body(ex, "reason", &body) ||
-        !dibs__serve_ask_text(ex, body, "reason", DIBS__SERVE_REASON_MAX,
-                              &reason) ||
+    if (!dibs__serve_ask_change(ex, "reason", &body, &reason) ||
         !dibs__serve_ask_board(ex, &board))
         return;
     rc = dibs__board_cancel(&board, id, &err);
@@ -318,9 +316,7 @@ void dibs__serve_post_run_rerun(dibs__http_exchange *ex)
     dibs_error err = {0};
     dibs_status rc;
 
-    if (!dibs__serve_ask_body(ex, "reason from", &body) ||
-        !dibs__serve_ask_text(ex, body, "reason", DIBS__SERVE_REASON_MAX,
-                              &reason) ||
+    if (!dibs__serve_ask_change(ex, "reason from", &body, &reason) ||
         !dibs__serve_ask_text(ex, body, "from", DIBS__JOB_NAME_MAX, &from) ||
         !dibs__serve_ask_board(ex, &board))
         return;
