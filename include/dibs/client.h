@@ -184,6 +184,8 @@ typedef struct dibs_stats {
     uint64_t waiting;          /* acquires in progress now */
     uint64_t fallbacks;        /* acquires that used it, once each */
     uint64_t under_replicated; /* grants returned: too few replicas confirmed */
+    uint64_t timed_out;        /* of busy: acquires that waited in vain */
+    uint64_t cancelled;        /* of busy: acquires that the caller gave up */
 } dibs_stats;
 
 /* Fills the first out->size bytes of *out and leaves newer fields alone. Never

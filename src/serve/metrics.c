@@ -32,9 +32,9 @@ static const struct {
                               "Acquires that this daemon began."},
     [DIBS__SERVE_ACQUIRED] = {"dibs_lock_acquired_total", "counter",
                               "Acquires that were granted."},
-    [DIBS__SERVE_NOT_ACQUIRED] = {"dibs_lock_not_acquired_total", "counter",
-                                  "Acquires that were not granted: busy (also "
-                                  "timed out or cancelled), or error."},
+    [DIBS__SERVE_NOT_ACQUIRED] =
+        {"dibs_lock_not_acquired_total", "counter",
+         "Acquires that were not granted: busy, timeout, cancelled, or error."},
     [DIBS__SERVE_RELEASED] = {"dibs_lock_released_total", "counter",
                               "Leases that were released while valid."},
     [DIBS__SERVE_LOST] = {"dibs_lock_lost_total", "counter",

@@ -170,7 +170,13 @@ static void put_client(dibsx_buf *out, const dibs_client *cl)
     dibs__serve_metric_put(out, DIBS__SERVE_ACQUIRED, (double)stats.acquired);
     dibs__serve_metric_head(out, DIBS__SERVE_NOT_ACQUIRED);
     dibs__serve_metric_sample(out, DIBS__SERVE_NOT_ACQUIRED, NULL,
-                              "reason=\"busy\"", (double)stats.busy);
+                              "reason=\"busy\"",
+                              (double)(stats.busy - stats.timed_out -
+                                       stats.cancelled));
+    dibs__serve_metric_sample(out, DIBS__SERVE_NOT_ACQUIRED, NULL,
+                              "reason=\"timeout\"", (double)stats.timed_out);
+    dibs__serve_metric_sample(out, DIBS__SERVE_NOT_ACQUIRED, NULL,
+                              "reason=\"cancelled\"", (double)stats.cancelled);
     dibs__serve_metric_sample(out, DIBS__SERVE_NOT_ACQUIRED, NULL,
                               "reason=\"error\"", (double)stats.failed);
     dibs__serve_metric_put(out, DIBS__SERVE_RELEASED, (double)stats.released);

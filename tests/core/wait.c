@@ -208,6 +208,7 @@ static void retries_follow_their_delay(void **state)
     assert_true(now_ms() - start_ms >= 3 * 20);
     dibs_stats_get(cl, &stats);
     assert_int_equal(stats.busy, 1);
+    assert_int_equal(stats.timed_out + stats.cancelled, 0);
     dibs_lock_free(lock);
     dibs_lock_free(holder);
     dibs_close(cl);
@@ -234,6 +235,8 @@ static void retries_can_be_cancelled(void **state)
         dibs_lock_cancel(tk.lock);
     finish(&tk);
     CHECK(DIBS_CANCELLED, tk.rc);
+    dibs_stats_get(cl, &stats);
+    assert_int_equal(stats.cancelled, 1);
     dibs_lock_free(tk.lock);
     dibs_lock_free(holder);
     dibs_close(cl);

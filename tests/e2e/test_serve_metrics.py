@@ -48,6 +48,17 @@ class Metrics(ServeCase):
         self.assertEqual(busy.returncode, 75, busy.stderr)
         self.until(f'dibs_lock_contended_total{{lock="{name}:*"}}', 1)
 
+    def test_reasons(self):
+        name = self.name()
+        before = self.samples()
+        self.assertEqual(self.daemon.post("/v1/leases/" + name, {"ttl_ms": 60000}).status, 201)
+        self.assertEqual(self.daemon.post("/v1/leases/" + name, {}).json["code"], "busy")
+        self.assertEqual(self.daemon.post("/v1/leases/" + name, {"wait_ms": 1}).json["code"], "timeout")
+        now = self.samples()
+        grown = {reason: now[key] - before[key] for reason in ("busy", "timeout", "cancelled", "error")
+                 for key in [f'dibs_lock_not_acquired_total{{reason="{reason}"}}']}
+        self.assertEqual(grown, {"busy": 1, "timeout": 1, "cancelled": 0, "error": 0})
+
     def test_queues(self):
         name = self.name()
         for text in ("one", "two", "three"):

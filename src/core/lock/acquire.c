@@ -26,18 +26,6 @@ enum { GIVE_UP_MS = 250 };
 /* If an ask of a waiter has no answer after this long, the log gets a line. */
 enum { SILENT_MS = 2000 };
 
-static void count_outcome(dibs_lock *lock, dibs_status rc)
-{
-    dibs__stats *stats = &lock->cl->stats;
-
-    if (rc == DIBS_OK)
-        dibs__count(&stats->acquired);
-    else if (rc == DIBS_BUSY || rc == DIBS_TIMEOUT || rc == DIBS_CANCELLED)
-        dibs__count(&stats->busy);
-    else
-        dibs__count(&stats->failed);
-}
-
 void dibs__lock_acquire_enlist(dibs_lock *lock)
 {
     dibs_client *cl = lock->cl;
@@ -86,7 +74,7 @@ dibs__lock_acquire_start(dibs_lock *lock, const dibs__acquire_caller *way,
         *over = rc != DIBS_OK;
     }
     if (*over) {
-        count_outcome(lock, rc);
+        dibs__count_outcome(&lock->cl->stats, rc);
         dibs__record_acquired(lock, rc, 0, false);
         return rc;
     }
@@ -349,7 +337,7 @@ dibs_status dibs__lock_acquire_end(dibs_lock *lock)
     dibs__acquire_explain(aq, lock->name, lock->why);
     dibs__lock_acquire_delist(lock);
     dibs__uncount(&cl->stats.waiting);
-    count_outcome(lock, aq->rc);
+    dibs__count_outcome(&cl->stats, aq->rc);
     if (aq->rc == DIBS_OK) {
         dibs__count(&cl->stats.held);
         dibs__reentry_acquired(lock);

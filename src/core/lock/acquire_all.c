@@ -124,14 +124,9 @@ void dibs__acquire_all_count(dibs_lock *lock, dibs_status rc, dibsx_nsec waited)
     dibs__stats *stats = &lock->cl->stats;
 
     dibs__count(&stats->attempts);
-    if (rc == DIBS_OK) {
-        dibs__count(&stats->acquired);
+    dibs__count_outcome(stats, rc);
+    if (rc == DIBS_OK)
         dibs__count(&stats->held);
-    } else if (rc == DIBS_BUSY || rc == DIBS_TIMEOUT || rc == DIBS_CANCELLED) {
-        dibs__count(&stats->busy);
-    } else {
-        dibs__count(&stats->failed);
-    }
     dibs__record_acquired(lock, rc, waited, rc == DIBS_BUSY);
 }
 

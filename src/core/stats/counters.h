@@ -3,6 +3,7 @@
 #ifndef DIBS_CORE_STATS_COUNTERS_H
 #define DIBS_CORE_STATS_COUNTERS_H
 
+#include <dibs/types.h>
 #include <stdatomic.h>
 #include <stdint.h>
 
@@ -21,7 +22,9 @@
     X(held)                                                                    \
     X(waiting)                                                                 \
     X(fallbacks)                                                               \
-    X(under_replicated)
+    X(under_replicated)                                                        \
+    X(timed_out)                                                               \
+    X(cancelled)
 
 #define DIBS__COUNTER(name) atomic_uint_fast64_t name;
 
@@ -32,6 +35,21 @@ typedef struct dibs__stats {
 static inline void dibs__count(atomic_uint_fast64_t *counter)
 {
     atomic_fetch_add_explicit(counter, 1, memory_order_relaxed);
+}
+
+/* An acquire has ended with this status. */
+static inline void dibs__count_outcome(dibs__stats *stats, dibs_status rc)
+{
+    if (rc == DIBS_OK)
+        dibs__count(&stats->acquired);
+    else if (rc == DIBS_BUSY || rc == DIBS_TIMEOUT || rc == DIBS_CANCELLED)
+        dibs__count(&stats->busy);
+    else
+        dibs__count(&stats->failed);
+    if (rc == DIBS_TIMEOUT)
+        dibs__count(&stats->timed_out);
+    else if (rc == DIBS_CANCELLED)
+        dibs__count(&stats->cancelled);
 }
 
 static inline void dibs__uncount(atomic_uint_fast64_t *counter)
