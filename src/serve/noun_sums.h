@@ -1,6 +1,6 @@
 /* noun_sums.h - metrics of elections, queues, breakers and deadlocks, from the look and
- * the catalogs. A noun has as many labels as DIBS__NOUN_LABELS_MAX; further names are
- * "other".
+ * the catalogs. A noun has as many labels as DIBS__NOUN_LABELS_MAX. Further queues are
+ * "other"; further elections and breakers are left out.
  *
  * Any thread. */
 /* SPDX-License-Identifier: MIT */
