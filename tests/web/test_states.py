@@ -138,6 +138,21 @@ class States(unittest.TestCase):
                     self.assertIn(text, self.browser.text("main"))
                 self.refuse("^$")
 
+    def test_narrow(self):
+        """On a telephone no cell of a row runs into the next, and each number has its name."""
+        self.begin()
+        session = self.scene.post("/v1/sessions", {"ttl_ms": 600000}).json["session"]
+        item = self.scene.post("/v1/queues/letters/reserve", {"session": session}).json["items"][0]
+        self.scene.post("/v1/queues/letters/settle", {"session": session, "delivery": item["delivery"], "how": "dead", "reason": "nobody could do this, and that is a long story"})
+        self.browser.size(390, 844)
+        for address, text in {**self.pages, "#/queues/letters": "long story"}.items():
+            with self.subTest(address):
+                self.go(address, text)
+                self.assertEqual(self.browser.run("return [...document.querySelectorAll('main .rows .row > *')].filter(x => x.offsetParent && x.scrollWidth > x.clientWidth + 1"
+                                                  " && getComputedStyle(x).overflowX === 'visible').map(x => x.outerHTML.slice(0, 160))"), [])
+        self.go("#/queues", "letters")
+        self.assertIn("Ready", self.browser.run("return getComputedStyle(document.querySelector('.queues .rows .row').children[1], '::before').content"))
+
     def test_right_is_taken_away(self):
         self.begin()
         fence = self.scene.get("/v1/locks/held-name").json["holders"][0]["fence"]

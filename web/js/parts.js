@@ -90,7 +90,7 @@ export function table(label, cls, columns, { key, make, update, open }) {
   const head = h('div', { class: 'row head', role: 'row' }, columns.map(c => h('span', { role: 'columnheader', text: c })));
   const el = h('section', { class: `card table ${cls}` }, h('div', { role: 'table', 'aria-label': label }, h('div', { role: 'rowgroup' }, head), body), foot);
   const makeRow = row => {
-    const cells = make(row).map(cell => h('div', { role: 'cell' }, cell));
+    const cells = make(row).map((cell, i) => h('div', { role: 'cell', 'data-label': columns[i] }, cell));
     const line = h('div', { class: 'row', role: 'row' }, cells);
     line.cells = cells;
     if (open) {
