@@ -93,7 +93,7 @@ spec: ## search the models of the lease rules, and see each rule missed when it 
 	@tools/install-packages.sh build test
 	@spec/check.sh
 
-web: ## try every page of the dashboard in chromium: accessibility, 10,000 locks, memory
+web: ## try every page of the dashboard in chromium: states, accessibility, hostile texts, 99,000 locks, memory
 	@tools/install-packages.sh build test
 	@$(call configure,dev,build/dev)
 	@cmake --build build/dev --target dibs two_locks -- --quiet
