@@ -100,14 +100,14 @@ static dibs_lock *lock_of(const dibs_client *cl, dibsx_heap_node *node)
                                  offsetof(dibs_lock, due.deadline.node));
 }
 
-/* Locks whose renewal is due soon, `most` of them at most: their number. Locks:
- * cl->mutex. */
-static size_t
-find_soon(const dibs_client *cl, const batch *bt, dibs_lock **out, size_t most)
+/* Locks whose renewal is due soon, `most` of them at most, among so many timers: their
+ * number. Locks: cl->mutex. */
+static size_t find_soon(const dibs_client *cl, const batch *bt, size_t among,
+                        dibs_lock **out, size_t most)
 {
     dibsx_heap_node *nodes[LOOKED_AT];
     size_t looked =
-        dibs__timer_until(cl, bt->sent_at + DIBS__LEASE_SOON, nodes, LOOKED_AT);
+        dibs__timer_until(cl, bt->sent_at + DIBS__LEASE_SOON, nodes, among);
     size_t count = 0;
 
     for (size_t i = 0; i < looked && count < most; i++) {
@@ -120,23 +120,41 @@ find_soon(const dibs_client *cl, const batch *bt, dibs_lock **out, size_t most)
     return count;
 }
 
-/* Renewals that are due soon go along in the room that is left: many leases then take
- * few steps, and stay together from now on. Where none is due, only a whole batch of
- * them is worth a step. Locks: cl->mutex. */
-static void take_along(const dibs_client *cl, batch *bt)
+/* The lock whose timer is the earliest, if its renewal is due soon; else NULL. Locks:
+ * cl->mutex. */
+static dibs_lock *first_soon(const dibs_client *cl, const batch *bt)
 {
-    dibs_lock *soon[BATCH];
-    size_t count = find_soon(cl, bt, soon, BATCH - bt->count);
+    dibs_lock *lock = NULL;
 
-    if (bt->count == 0 && count < BATCH)
+    return find_soon(cl, bt, 1, &lock, 1) == 1 ? lock : NULL;
+}
+
+/* Its timer is set to the end of the lease, until there is an answer. Locks:
+ * cl->mutex. */
+static void take_early(dibs_client *cl, batch *bt, dibs_lock *lock)
+{
+    dibs__lease_renewing(&lock->lease);
+    dibs__timer_set(cl, &lock->due.deadline, dibs__lease_next(&lock->lease));
+    lock->refs++;
+    add_item(bt, lock);
+}
+
+/* Renewals that are due soon go along in the room that is left: many leases then take
+ * few steps, and stay together from now on. The earliest go first, then others whose
+ * timers are behind those of something else. Where none is due, only a whole batch is
+ * worth a step. Locks: cl->mutex. */
+static void take_along(dibs_client *cl, batch *bt)
+{
+    dibs_lock *soon[BATCH], *lock;
+    size_t count;
+
+    if (bt->count == 0 && find_soon(cl, bt, LOOKED_AT, soon, BATCH) < BATCH)
         return;
-    for (size_t i = 0; i < count; i++) {
-        /* Its timer stays: it goes off before the lease can end, and then the keeper
-         * sets it to that end, if there is no answer yet. */
-        dibs__lease_renewing(&soon[i]->lease);
-        soon[i]->refs++;
-        add_item(bt, soon[i]);
-    }
+    while (bt->count < BATCH && (lock = first_soon(cl, bt)) != NULL)
+        take_early(cl, bt, lock);
+    count = find_soon(cl, bt, LOOKED_AT, soon, BATCH - bt->count);
+    for (size_t i = 0; i < count; i++)
+        take_early(cl, bt, soon[i]);
 }
 
 /* Fills a batch with renewals that are due, and some that are due soon: with these

@@ -40,7 +40,7 @@ static bool must_escape(const char *name)
 
     if (begins_with(name, RESERVED))
         return true;
-    for (size_t i = PARTY; i < DIBS__KEYS; i++)
+    for (size_t i = PARTY; i < DIBS__KEYS && strchr(name, '~'); i++)
         if (ends_with(name, suffixes[i]))
             return true;
     if (!close)
