@@ -13,10 +13,18 @@ static const char script[] =
     "if redis.call('GET', KEYS[1]) == ARGV[1] then "
     "return redis.call('DEL', KEYS[1]) else return 0 end";
 
+static const char renewal[] =
+    "for i = 1, #KEYS do if redis.call('GET', KEYS[i]) == ARGV[i] then "
+    "redis.call('PEXPIRE', KEYS[i], 30000) end end return 1";
+
+/* Leases of a script, and commands on the way. */
+enum { PART_MAX = 100, FLYING = 100 };
+
 struct raw {
     redisContext *context;
     unsigned long long acquired;
     char sha[41];
+    char renewal[41];
 };
 
 /* Sends a command and waits for its reply, which is no error. */
@@ -31,20 +39,26 @@ static redisReply *ask(raw *r, int count, const char **words)
     return reply;
 }
 
+static void load_script(raw *r, const char *text, char sha[41])
+{
+    const char *load[] = {"SCRIPT", "LOAD", text};
+    redisReply *reply = ask(r, 3, load);
+
+    snprintf(sha, 41, "%s", reply->str);
+    freeReplyObject(reply);
+}
+
 raw *raw_open(int port)
 {
-    const char *load[] = {"SCRIPT", "LOAD", script};
     raw *r = calloc(1, sizeof(*r));
-    redisReply *reply;
 
     if (!r)
         give_up("raw", "out of memory");
     r->context = redisConnect("127.0.0.1", port);
     if (!r->context || r->context->err)
         give_up("connect", r->context ? r->context->errstr : "out of memory");
-    reply = ask(r, 3, load);
-    snprintf(r->sha, sizeof(r->sha), "%s", reply->str);
-    freeReplyObject(reply);
+    load_script(r, script, r->sha);
+    load_script(r, renewal, r->renewal);
     return r;
 }
 
@@ -193,6 +207,87 @@ long long raw_info(raw *r, const char *name)
     number = strtoll(at + strlen(line), NULL, 10);
     freeReplyObject(reply);
     return number;
+}
+
+long long raw_calls(raw *r, const char *command)
+{
+    const char *info[] = {"INFO", "commandstats"};
+    redisReply *reply = ask(r, 2, info);
+    char line[64];
+    const char *at;
+    long long calls;
+
+    snprintf(line, sizeof(line), "cmdstat_%s:calls=", command);
+    at = strstr(reply->str, line);
+    calls = at ? strtoll(at + strlen(line), NULL, 10) : 0;
+    freeReplyObject(reply);
+    return calls;
+}
+
+/* Sends a command for each `part` of the leases, with some on the way. */
+static void send_parts(raw *r, size_t count, size_t part,
+                       void (*send)(raw *r, size_t from, size_t part))
+{
+    int flying = 0;
+
+    for (size_t i = 0; i < count; i += part) {
+        if (flying == FLYING) {
+            read_replies(r, flying);
+            flying = 0;
+        }
+        send(r, i, part < count - i ? part : count - i);
+        flying++;
+    }
+    read_replies(r, flying);
+}
+
+static void send_hold(raw *r, size_t from, size_t part)
+{
+    (void)part;
+    if (redisAppendCommand(r->context, "SET raw:%08lu %032lx PX 60000",
+                           (unsigned long)from,
+                           (unsigned long)from) != REDIS_OK)
+        give_up("raw", r->context->errstr);
+}
+
+static void send_drop(raw *r, size_t from, size_t part)
+{
+    (void)part;
+    if (redisAppendCommand(r->context, "DEL raw:%08lu", (unsigned long)from) !=
+        REDIS_OK)
+        give_up("raw", r->context->errstr);
+}
+
+void raw_hold(raw *r, size_t count)
+{
+    send_parts(r, count, 1, send_hold);
+}
+
+void raw_drop(raw *r, size_t count)
+{
+    send_parts(r, count, 1, send_drop);
+}
+
+static void send_renewal(raw *r, size_t from, size_t part)
+{
+    char texts[2 * PART_MAX][33], number[8];
+    const char *words[3 + 2 * PART_MAX] = {"EVALSHA", r->renewal, number};
+
+    snprintf(number, sizeof(number), "%zu", part);
+    for (size_t i = 0; i < part; i++) {
+        snprintf(texts[i], sizeof(texts[i]), "raw:%08zu", from + i);
+        snprintf(texts[part + i], sizeof(texts[i]), "%032zx", from + i);
+    }
+    for (size_t i = 0; i < 2 * part; i++)
+        words[3 + i] = texts[i];
+    if (redisAppendCommandArgv(r->context, (int)(3 + 2 * part), words, NULL) !=
+        REDIS_OK)
+        give_up("raw", r->context->errstr);
+}
+
+void raw_renew(raw *r, size_t count, size_t part)
+{
+    send_parts(r, count, part < PART_MAX ? part : PART_MAX, send_renewal);
 }
 
 long long raw_usage(raw *r, size_t *keys)

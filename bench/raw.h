@@ -43,6 +43,17 @@ void raw_pop(raw *r, const char *list);
 /* A number of what INFO says, "used_memory" say. */
 long long raw_info(raw *r, const char *name);
 
+/* Calls of a command, "evalsha" say. */
+long long raw_calls(raw *r, const char *command);
+
+/* Sets so many keys with a time to live; deletes them. */
+void raw_hold(raw *r, size_t count);
+void raw_drop(raw *r, size_t count);
+
+/* The least that their renewal can cost: a script for each `part` of them (100 at most)
+ * compares and extends; the scripts are pipelined. */
+void raw_renew(raw *r, size_t count, size_t part);
+
 /* MEMORY USAGE of all keys of the database together, and how many they are. */
 long long raw_usage(raw *r, size_t *keys);
 

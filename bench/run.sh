@@ -13,9 +13,11 @@ here=$(dirname "$0")
 repeats=5 memory_pairs=100000 sqlite_pairs=20000 rounds=300 blocks=10
 redis_blocks=100 crew_blocks=20 redis_locks=10000 pg_blocks=30 pg_crew_blocks=5
 wakes=10 crowds=(100 1000) queued=100000 tick_seconds=30 definitions=10000 idle_seconds=60
+renewed=(10000 100000) beside=(100000 1000000) handed=20000 lease_repeats=3
 if [ "${2:-}" = --quick ]; then
     repeats=1 memory_pairs=5000 sqlite_pairs=1000 rounds=30 blocks=2
     redis_blocks=5 crew_blocks=2 redis_locks=500 pg_blocks=3 pg_crew_blocks=1
+    renewed=(1000) beside=(10000) handed=2000 lease_repeats=1
     wakes=3 crowds=(100) queued=5000 tick_seconds=3 definitions=100 idle_seconds=3
 fi
 work=$(mktemp -d)
@@ -241,6 +243,23 @@ read -r rate p50 p95 p99 < <(python3 -B "$here/bench_jobs.py" "$build/dibs" "$po
 row "redis: lateness of a tick" "$rate" "$p50" "$p95" "$p99" "$p99" 50000 "p99 < 50 ms"
 rate=$(python3 -B "$here/bench_jobs.py" "$build/dibs" "$port" idle "$definitions" "$idle_seconds")
 row "redis: 3 idle nodes, $definitions jobs" "$rate" "" "" "" "$rate" 1 "<= 1 request/s"
+
+# Very many leases of one client. A round of renewals takes ten seconds and more.
+on_leases() { repeats=$lease_repeats repeated "$build/bench/bench_leases" "$port" "$@"; }
+for count in "${beside[@]}"; do
+    read -r alone p50 ratio < <(on_leases grow "$count")
+    row "redis: pair of an empty client" "" "$alone" "" "" 0 0 ""
+    row "redis: beside $count leases ($ratio x)" "" "$p50" "" "" "$ratio" 1.2 "<= 1.2 x alone"
+done
+commands=$(on_leases handoff "$handed")
+row "redis: hand-off, 8 wait: commands" "$commands" "" "" "" "$commands" 2.1 "<= 2.1"
+printf '\n%-34s %10s %9s %9s\n' "" "client ms" "commands" "leases a command"
+for count in "${renewed[@]}"; do
+    read -r scripts pipelined client ratio commands leases < <(on_leases renew "$count")
+    row "redis: $count, bare scripts of 100" "$scripts" "" "" "" 0 0 ""
+    row "redis: $count, bare, pipelined" "$pipelined" "" "" "" 0 0 ""
+    row "redis: renew $count ($ratio x)" "$client" "$commands" "$leases" "" "$leases" 60 ">= 60 a command"
+done
 read -r keys all client < <("$build/bench/bench_redis" "$port" memory "$redis_locks")
 printf '\n%-34s %10s\n' "" "bytes"
 row "redis: keys of a held lock" "$keys" "" "" "" 0 0 ""
