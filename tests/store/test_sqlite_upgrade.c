@@ -80,7 +80,7 @@ static void assert_taken_over(world *w)
     uint64_t position = 0;
     dibs__answer ans;
 
-    assert_int_equal(schema_version(w), 8);
+    assert_int_equal(schema_version(w), 9);
     assert_text(w, st, "old", "kept");
     assert_status(try_lock(w, st, "a", 3, NULL), DIBS_BUSY);
     assert_string_equal(w->err.message, "`a` is held by here:1 old");
@@ -151,7 +151,10 @@ static void expect_upgrade(world *w, const char *sql)
     assert_string_equal(upgraded, made);
 }
 
-#define DROP_8 "DROP TABLE entry; DROP TABLE ordered; "
+#define DROP_9                                                                 \
+    "DROP TABLE done; ALTER TABLE queue DROP COLUMN keep_done; "               \
+    "ALTER TABLE queue DROP COLUMN done; "
+#define DROP_8 DROP_9 "DROP TABLE entry; DROP TABLE ordered; "
 #define DROP_7                                                                 \
     DROP_8                                                                     \
     "ALTER TABLE log DROP COLUMN prior; ALTER TABLE log DROP COLUMN total; "   \
@@ -191,6 +194,11 @@ static void version_6_is_upgraded_too(void **state)
 static void version_7_is_upgraded_too(void **state)
 {
     expect_upgrade(*state, DROP_8 "PRAGMA user_version = 7");
+}
+
+static void version_8_is_upgraded_too(void **state)
+{
+    expect_upgrade(*state, DROP_9 "PRAGMA user_version = 8");
 }
 
 static int crowd_child(world *w, int gate, unsigned n)
@@ -355,6 +363,7 @@ int main(void)
         WORLD_TEST(version_5_is_upgraded_too),
         WORLD_TEST(version_6_is_upgraded_too),
         WORLD_TEST(version_7_is_upgraded_too),
+        WORLD_TEST(version_8_is_upgraded_too),
         WORLD_TEST(many_processes_open_it_at_once),
         WORLD_TEST(many_threads_open_it_at_once),
         WORLD_TEST(who_has_it_open_goes_on),

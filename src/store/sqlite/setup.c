@@ -14,7 +14,7 @@
 
 enum {
     APPLICATION_ID = 0x64696273, /* "dibs"; also in schema.sql */
-    SCHEMA_VERSION = 8,          /* also in the last of the makers */
+    SCHEMA_VERSION = 9,          /* also in the last of the makers */
     ERA_MAX = 128
 };
 
@@ -27,6 +27,7 @@ extern const char dibs__sqlite_sql_meter[];
 extern const char dibs__sqlite_sql_events[];
 extern const char dibs__sqlite_sql_queue[];
 extern const char dibs__sqlite_sql_commit[];
+extern const char dibs__sqlite_sql_done[];
 
 enum { PARTS_MAX = 2 };
 
@@ -39,7 +40,8 @@ static const char *const makers[SCHEMA_VERSION][PARTS_MAX] = {
     {dibs__sqlite_sql_roster},
     {dibs__sqlite_sql_meter},
     {dibs__sqlite_sql_events, dibs__sqlite_sql_queue},
-    {dibs__sqlite_sql_commit}};
+    {dibs__sqlite_sql_commit},
+    {dibs__sqlite_sql_done}};
 
 const char *dibs__sqlite_boot_id_path = "/proc/sys/kernel/random/boot_id";
 

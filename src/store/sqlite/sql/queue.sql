@@ -6,7 +6,7 @@
 -- lane: of clients that reserve, on the boot clock. pusher: of clients that push, with
 -- the answer to their last request.
 -- dedup: ids that are taken, by an item that is alive or until the end of a window.
--- dead: the dead letters. done: records of items that were acked, if asked for. Times ending in wall_us are wall time.
+-- dead: the dead letters. Times ending in wall_us are wall time.
 
 CREATE TABLE queue(
     q INTEGER PRIMARY KEY,
@@ -17,10 +17,8 @@ CREATE TABLE queue(
     tries INTEGER NOT NULL,
     deads INTEGER NOT NULL,
     lost_max INTEGER NOT NULL,
-    keep_done INTEGER NOT NULL,
     items INTEGER NOT NULL,
     dead INTEGER NOT NULL,
-    done INTEGER NOT NULL,
     pushed INTEGER NOT NULL,
     delivered INTEGER NOT NULL,
     acked INTEGER NOT NULL,
@@ -120,20 +118,5 @@ CREATE TABLE dead(
 
 CREATE INDEX dead_queue ON dead(q);
 CREATE INDEX dead_item ON dead(id);
-
-CREATE TABLE done(
-    position INTEGER PRIMARY KEY,
-    q INTEGER NOT NULL,
-    id INTEGER NOT NULL,
-    wall_us INTEGER NOT NULL,
-    priority INTEGER NOT NULL,
-    attempts INTEGER NOT NULL,
-    lost INTEGER NOT NULL,
-    to_worker TEXT NOT NULL,
-    dedup TEXT NOT NULL,
-    result BLOB NOT NULL
-);
-
-CREATE INDEX done_queue ON done(q);
 
 PRAGMA user_version = 7;
