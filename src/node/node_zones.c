@@ -150,7 +150,7 @@ find_older(dibs__node *node, size_t count, bool older[AT_ONCE], dibs_error *err)
 {
     const struct dibs__node_zones *z = node->zones;
     char keys[AT_ONCE][DIBS_NAME_MAX + 1];
-    const char *list[AT_ONCE];
+    const char *list[AT_ONCE] = {NULL};
     dibs_value values[AT_ONCE];
     dibs_status rc = DIBS_OK;
 
