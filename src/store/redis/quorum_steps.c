@@ -212,6 +212,21 @@ static void add_voter(dibs__words *words, const dibs__voter *voter,
     dibs__words_number(words, dibs__step_span(voter->longest_ms), longest);
 }
 
+/* The words of an ask for a vote that follow the keys of its name; `numbers` holds some
+ * of them. */
+static void
+add_vote(dibs__words *words, const dibs__voter *voter, const dibs__ask *ask,
+         uint64_t fence, char numbers[3][DIBS__NUMBER_MAX])
+{
+    dibs__words_puts(words, DIBS__KEY_FENCE);
+    dibs__words_puts(words, KEY_NODE);
+    add_voter(words, voter, numbers[0]);
+    dibs__words_puts(words, ask->owner);
+    dibs__words_number(words, dibs__step_span(ask->ttl_ms), numbers[1]);
+    dibs__words_add(words, ask->who, strnlen(ask->who, DIBS__WHO_MAX - 1));
+    dibs__words_number(words, (int64_t)fence, numbers[2]);
+}
+
 /* Reads a letter for each slot. */
 static uint64_t read_taken(const redisReply *text)
 {
@@ -265,8 +280,7 @@ grant_free(dibs__redis *rd, const dibs__voter *voter, const dibs__ask *ask,
            uint64_t fence, dibsx_nsec deadline, dibs__answer *ans,
            dibs__node_word *word, dibs_error *err)
 {
-    char longest[DIBS__NUMBER_MAX], ttl[DIBS__NUMBER_MAX];
-    char proposed[DIBS__NUMBER_MAX];
+    char numbers[3][DIBS__NUMBER_MAX];
     redisReply *reply = NULL;
     dibs__words words;
     dibs__keys keys;
@@ -276,13 +290,7 @@ grant_free(dibs__redis *rd, const dibs__voter *voter, const dibs__ask *ask,
     dibs__script_begin(&words, DIBS__SCRIPT_quorum_free, "4");
     dibs__words_add(&words, keys.key[0], keys.len[0]);
     dibs__words_add(&words, keys.key[1], keys.len[1]);
-    dibs__words_puts(&words, DIBS__KEY_FENCE);
-    dibs__words_puts(&words, KEY_NODE);
-    add_voter(&words, voter, longest);
-    dibs__words_puts(&words, ask->owner);
-    dibs__words_number(&words, dibs__step_span(ask->ttl_ms), ttl);
-    dibs__words_add(&words, ask->who, strnlen(ask->who, DIBS__WHO_MAX - 1));
-    dibs__words_number(&words, (int64_t)fence, proposed);
+    add_vote(&words, voter, ask, fence, numbers);
     rc = dibs__script_run_on(rd->steps, voter->link, DIBS__SCRIPT_quorum_free,
                              &words, deadline, &reply, err);
     if (rc == DIBS_OK) {
@@ -301,8 +309,7 @@ static dibs_status grant_lease(struct dibs__store *st, const dibs__voter *voter,
                                dibsx_nsec deadline, dibs__answer *ans,
                                dibs__node_word *word, dibs_error *err)
 {
-    char longest[DIBS__NUMBER_MAX], ttl[DIBS__NUMBER_MAX];
-    char proposed[DIBS__NUMBER_MAX], slot[2][DIBS__NUMBER_MAX];
+    char numbers[3][DIBS__NUMBER_MAX], slot[2][DIBS__NUMBER_MAX];
     bool permit = ask->mode == DIBS__PERMITS;
     redisReply *reply = NULL;
     dibs__words words;
@@ -320,13 +327,7 @@ static dibs_status grant_lease(struct dibs__store *st, const dibs__voter *voter,
     dibs__keys_of(ask->name, &keys);
     dibs__script_begin(&words, DIBS__SCRIPT_quorum_grant, "6");
     dibs__keys_add(&keys, &words);
-    dibs__words_puts(&words, DIBS__KEY_FENCE);
-    dibs__words_puts(&words, KEY_NODE);
-    add_voter(&words, voter, longest);
-    dibs__words_puts(&words, ask->owner);
-    dibs__words_number(&words, dibs__step_span(ask->ttl_ms), ttl);
-    dibs__words_add(&words, ask->who, strnlen(ask->who, DIBS__WHO_MAX - 1));
-    dibs__words_number(&words, (int64_t)fence, proposed);
+    add_vote(&words, voter, ask, fence, numbers);
     dibs__words_number(&words, permit ? ask->capacity : 0, slot[0]);
     dibs__words_number(&words, permit ? ask->priority : 0, slot[1]);
     if (fill)
