@@ -15,7 +15,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(
 from runtools import PACE, NotInTime, alive, below, free_base  # noqa: E402
 from support import DIBS, PATIENCE, Case, in_time, main, span, wait_until  # noqa: E402
 
-__all__ = ["DIBS", "LOCK", "PACE", "PATIENCE", "REFUSAL", "DemoCase", "Cluster", "alive", "answered", "below",
+__all__ = ["DIBS", "LOCK", "PACE", "PATIENCE", "REFUSAL", "DemoCase", "Cluster", "NotInTime", "alive", "answered", "below",
            "free_base", "in_time", "main", "span", "wait_until"]
 
 CLAIM_MS = 3000  # for which a lock stays with a waiter that it was handed to

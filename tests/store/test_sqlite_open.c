@@ -92,7 +92,7 @@ static void a_newer_schema_is_refused(void **state)
     world *w = *state;
 
     dibs__store_close(world_open(w));
-    world_sql(w->path, "PRAGMA user_version = 9");
+    world_sql(w->path, "PRAGMA user_version = 99");
     assert_left_alone(w, DIBS_REFUSED,
                       "made by a newer dibs; upgrade this one");
 }
