@@ -12,7 +12,7 @@
  * name are done by one runner: releases first, acquires in the order in which they were
  * started, in which they join the queue. Where the store does several steps together,
  * one runner does all that it can, and takes what is ready as one group (call_group.h);
- * locks with replicas are on the others. A sleeping call costs one timer of the keeper
+ * locks with replicas are on the others, without an order between the two. A sleeping call costs one timer of the keeper
  * and no thread.
  *
  *   (1) A call has its lock's `busy` and a reference on it, from start to NONE.

@@ -67,15 +67,25 @@ const char *dibs__name_short(const dibs_client *cl, const char *full)
     return strncmp(full, cl->prefix, len) == 0 ? full + len : full;
 }
 
-void dibs__text_clean(char *text)
+static void clean(char *text, bool controls)
 {
     size_t left = strlen(text), len;
 
     for (; left > 0; text += len, left -= len) {
         len = dibsx_utf8_len((const unsigned char *)text, left);
-        if (len == 0 || is_control((unsigned char)*text)) {
+        if (len == 0 || (controls && is_control((unsigned char)*text))) {
             *text = '?';
             len = 1;
         }
     }
+}
+
+void dibs__text_clean(char *text)
+{
+    clean(text, true);
+}
+
+void dibs__utf8_clean(char *text)
+{
+    clean(text, false);
 }

@@ -31,4 +31,7 @@ DIBS_MUST_CHECK dibs_status dibs__text_check(const char *thing,
  * people only read. */
 void dibs__text_clean(char *text);
 
+/* Bytes that are not UTF-8 become question marks: for data that every store takes. */
+void dibs__utf8_clean(char *text);
+
 #endif

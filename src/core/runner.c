@@ -62,13 +62,19 @@ static dibs__call_node *pop_node(dibs__call_list *list)
     return node;
 }
 
+/* One call of the system for all that ends until the program has read the event. */
+static void set_event(dibs__async *as)
+{
+    if (!as->announced)
+        dibsx_event_set(as->fd);
+    as->announced = true;
+}
+
 /* A call has ended: wakes the thread that runs its callback. */
 static void announce_ended(dibs__async *as, dibs__runner *rn)
 {
     if (as->fd >= 0) {
-        /* The first of the list has set the event. */
-        if (as->ended.count == 1)
-            dibsx_event_set(as->fd);
+        set_event(as);
         pthread_cond_broadcast(&rn->cl->over);
         return;
     }
@@ -277,7 +283,7 @@ int dibs_async_fd(dibs_client *cl)
     if (as && as->fd < 0) {
         as->fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
         if (as->fd >= 0 && as->ended.count > 0)
-            dibsx_event_set(as->fd);
+            set_event(as);
     }
     fd = as ? as->fd : -1;
     pthread_mutex_unlock(&cl->mutex);
@@ -311,12 +317,13 @@ size_t dibs_async_process(dibs_client *cl)
     if (as && as->fd >= 0) {
         while (read(as->fd, &events, sizeof(events)) < 0 && errno == EINTR)
             continue;
+        as->announced = false;
         /* Calls that end meanwhile are left for the next time. */
         for (count = as->ended.count; count > 0; count--)
             if ((node = pop_node(&as->ended)) != NULL && run_callback(cl, node))
                 ran++;
         if (as->ended.count > 0)
-            dibsx_event_set(as->fd);
+            set_event(as);
     }
     pthread_mutex_unlock(&cl->mutex);
     return ran;

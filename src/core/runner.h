@@ -53,6 +53,7 @@ typedef struct dibs__async {
     dibs__attached attached; /* first, so that one is the other */
     dibs__runner runners[DIBS__RUNNERS];
     dibs__call_list ended; /* callbacks to run */
+    bool announced;        /* the event is set */
     size_t calls;          /* under way */
     size_t calling;        /* callbacks that run */
     bool stopping;         /* the runners are to end */

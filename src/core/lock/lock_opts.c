@@ -195,8 +195,10 @@ static void spread_opts(dibs_lock *lock)
         .renew_every_ms = opts->renew_every_ms ? opts->renew_every_ms
                                                : lock->cl->renew_every_ms,
         .manual = (opts->flags & DIBS_LOCK_NO_RENEW) != 0,
-        /* It is kept after its release only while no other waits. */
-        .prompt = (opts->flags & DIBS_LOCK_STICKY) != 0,
+        /* A sticky one is kept after its release only while no other waits; a lock delay
+         * counts from the first renewal on. */
+        .prompt =
+            (opts->flags & DIBS_LOCK_STICKY) != 0 || opts->lock_delay_ms > 0,
     };
     lock->ask = (dibs__ask){
         .owner = lock->lease.owner,
