@@ -113,6 +113,12 @@ void dibs__reserve_add(dibs_queue *q, dibs__waiter *w);
 DIBS_MUST_CHECK dibs_status dibs__settle_check(dibs_item *item,
                                                dibs_error *err);
 
+/* Keeps the reason or the result of a settlement with the item, as every store takes
+ * it: a result may have lines, a reason is for people. */
+DIBS_MUST_CHECK dibs_status dibs__settle_keep_text(dibs_item *item,
+                                                   const dibs__settlement *how,
+                                                   dibs_error *err);
+
 /* Wants an item settled that can be. */
 DIBS_MUST_CHECK dibs_status dibs__settle_want(dibs_item *item,
                                               const dibs__settlement *how,

@@ -160,9 +160,8 @@ await_settled(dibs_item *item, dibs__settler *settler, dibs_error *err)
     return settler->rc;
 }
 
-/* Keeps the reason or the result, cut to fit; people read it. */
-static dibs_status
-keep_reason(dibs_item *item, const dibs__settlement *how, dibs_error *err)
+dibs_status dibs__settle_keep_text(dibs_item *item, const dibs__settlement *how,
+                                   dibs_error *err)
 {
     const char *reason = how->reason;
     size_t len = dibs__settle_text(how);
@@ -175,14 +174,17 @@ keep_reason(dibs_item *item, const dibs__settlement *how, dibs_error *err)
     if (!item->reason)
         return dibsx_nomem(err, "a reason");
     memcpy(item->reason, reason, len);
-    dibs__text_clean(item->reason);
+    if (how->verb == DIBS__ITEM_ACK)
+        dibs__utf8_clean(item->reason);
+    else
+        dibs__text_clean(item->reason);
     return DIBS_OK;
 }
 
 dibs_status dibs__settle_want(dibs_item *item, const dibs__settlement *how,
                               dibs__settler *settler, dibs_error *err)
 {
-    dibs_status rc = keep_reason(item, how, err);
+    dibs_status rc = dibs__settle_keep_text(item, how, err);
 
     if (rc != DIBS_OK)
         return rc;

@@ -270,6 +270,12 @@ dibs_status dibs__token_settle(dibs_item *item, const dibs__settlement *how,
 
     if (rc != DIBS_OK)
         return rc;
+    rc = dibs__settle_keep_text(item, how, err);
+    if (rc != DIBS_OK) {
+        dibs__ask_end(q);
+        return rc;
+    }
+    settle.reason = item->reason;
     pthread_mutex_unlock(&q->cl->mutex);
     settle.token = item->lane.token;
     if (settled)

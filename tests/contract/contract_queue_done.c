@@ -197,6 +197,26 @@ static void records_are_purged_and_removed(void **state)
     assert_int_equal(queue_stats(t).done, 0);
 }
 
+/* A store that drops records beyond the bound only now and then shows none of them again. */
+static void records_beyond_the_bound_do_not_come_back(void **state)
+{
+    contract *t = *state;
+    pusher p = queue_pusher(t, 0);
+    lane ln = queue_lane(t, 0);
+
+    keep(t, 2);
+    lane_open(&ln);
+    for (int i = 0; i < 6; i++)
+        do_item(&p, &ln, "a");
+    assert_int_equal(queue_purge(t, DIBS__PLACE_DONE, 9), 2);
+    assert_int_equal(queue_stats(t).done, 0);
+    assert_int_equal(queue_peek(t, DIBS__PLACE_DONE, 0, 9).count, 0);
+    for (int i = 0; i < 6; i++)
+        do_item(&p, &ln, "b");
+    keep(t, 9);
+    assert_int_equal(queue_stats(t).done, 2);
+}
+
 int contract_queue_done(void)
 {
     const struct CMUnitTest tests[] = {
@@ -207,6 +227,7 @@ int contract_queue_done(void)
         CONTRACT_TEST(a_result_is_cut_at_a_character),
         CONTRACT_TEST(fewer_records_are_kept_when_the_bound_falls),
         CONTRACT_TEST(records_are_purged_and_removed),
+        CONTRACT_TEST(records_beyond_the_bound_do_not_come_back),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -68,15 +68,15 @@ class QueueAdmin(Case):
         for text in ("one", "two", "three"):
             self.ok("queue", "push", "mail", text)
             popped = self.json("queue", "pop", "mail", "--json")
-            self.ok("queue", "ack", "mail", popped["token"], "--result", text + " sent")
+            self.ok("queue", "ack", "mail", popped["token"], "--result", text + "\nsent")
         shown = self.json("queue", "stats", "mail", "--json")
         self.assertEqual([shown[key] for key in ("done", "keep_done", "acked")], [2, 2, 4])
         self.assertRegex(self.ok("queue", "stats", "mail"), r"(?m)^done +2 records$")
         items = self.json("queue", "peek", "mail", "--place", "done", "--json")["items"]
-        self.assertEqual([item["result"] for item in items], ["three sent", "two sent"])
+        self.assertEqual([item["result"] for item in items], ["three\nsent", "two\nsent"])
         self.assertEqual([item["place"] for item in items], ["done", "done"])
         self.assertIn("since", items[0])
-        self.assertIn("two sent", self.ok("queue", "peek", "mail", "--place", "done"))
+        self.assertRegex(self.ok("queue", "peek", "mail", "--place", "done"), "two.sent")
         self.assertEqual(self.ok("queue", "purge", "mail", "--done", "--yes"), "2\n")
         self.assertEqual(self.json("queue", "stats", "mail", "--json")["done"], 0)
         self.fails(64, "queue", "set", "mail", "--keep-done", "100001")

@@ -173,10 +173,19 @@ static void judge_member(dibs__redis *rd, member *mb, const dibs__pending *pd)
     mb->reply = NULL;
 }
 
-static void fail_all(dibs__lease_step *steps, size_t count)
+/* Without memory for a group: a release that is not sent keeps its name locked. */
+static void
+do_each_alone(struct dibs__store *st, dibs__lease_step *steps, size_t count)
 {
-    for (size_t i = 0; i < count; i++)
-        steps[i].rc = dibsx_nomem(steps[i].err, "a group of steps");
+    for (size_t i = 0; i < count; i++) {
+        dibs__lease_step *step = &steps[i];
+
+        step->rc = step->leaves
+                       ? st->ops->lease->release(st, &step->leave,
+                                                 step->deadline, step->err)
+                       : st->ops->lease->acquire(st, &step->ask, step->deadline,
+                                                 &step->ans, step->err);
+    }
 }
 
 void dibs__redis_lease_group(struct dibs__store *st, dibs__lease_step *steps,
@@ -189,7 +198,7 @@ void dibs__redis_lease_group(struct dibs__store *st, dibs__lease_step *steps,
     gr.members = dibsx_zalloc(count * sizeof(*gr.members));
     gr.commands = dibsx_zalloc(count * sizeof(*gr.commands));
     if (!gr.members || !gr.commands) {
-        fail_all(steps, count);
+        do_each_alone(st, steps, count);
         goto out;
     }
     for (size_t i = 0; i < count; i++)

@@ -27,7 +27,8 @@ BEGIN
                          ELSE q.keep_done END
     WHERE q.name = a_queue;
     IF a_fields & 64 > 0 THEN
-        PERFORM @schema@.trim_done(a_queue, a_keep_done);
+        -- A record beyond the old bound is not shown again.
+        PERFORM @schema@.trim_done(a_queue, least(st.keep_done, a_keep_done));
     END IF;
     st := @schema@.serve_lanes(st, NULL, true);
     PERFORM @schema@.queue_tally(a_queue, st.counts);
@@ -164,6 +165,8 @@ BEGIN
         SELECT count(*) INTO v_dead FROM gone;
     END IF;
     IF a_places & 16 > 0 THEN
+        -- A record beyond the bound is not shown, and so not counted.
+        PERFORM @schema@.trim_done(a_queue, st.keep_done);
         WITH gone AS (
             DELETE FROM @schema@.done AS d
             WHERE d.queue = a_queue AND d.position IN (

@@ -104,6 +104,9 @@ end
 local function mend_head()
     head.items = count_items()
     alarm = head.items > 0 and 0 or alarm
+    if not head.keep_done then
+        call('DEL', DONE)
+    end
     for _, field in ipairs(call('HKEYS', OUT)) do
         take_back(field:sub(1, 16), field:sub(18), 'unbegun', 0)
     end
