@@ -20,6 +20,11 @@ void dibs__lock_sums_init(dibs__lock_sums *sums)
     pthread_mutex_init(&sums->mutex, NULL);
 }
 
+static uint8_t *forgotten_byte(dibs__lock_sums *sums, uint32_t hash)
+{
+    return &sums->forgotten[hash % DIBS__LOCK_SUMS_FORGOTTEN / 8];
+}
+
 /* Frees the names that no reading since this one had. */
 static void forget_before(dibs__lock_sums *sums, uint64_t reading)
 {
@@ -28,12 +33,14 @@ static void forget_before(dibs__lock_sums *sums, uint64_t reading)
 
         while (*at) {
             dibs__lock_seen *seen = *at;
+            const uint32_t hash = dibsx_hash_text(seen->name);
 
             if (seen->reading >= reading) {
                 at = &seen->next;
                 continue;
             }
             *at = seen->next;
+            *forgotten_byte(sums, hash) |= (uint8_t)(1U << hash % 8);
             dibsx_free(seen);
             sums->names--;
         }
@@ -70,8 +77,8 @@ static dibs__lock_class *class_of(dibs__lock_sums *sums, const char *lock)
 /* The record of a name; made when there is none. NULL: no memory. */
 static dibs__lock_seen *seen_of(dibs__lock_sums *sums, const char *name)
 {
-    dibs__lock_seen **bucket =
-        &sums->buckets[dibsx_hash_text(name) % DIBS__LOCK_SUMS_BUCKETS];
+    const uint32_t hash = dibsx_hash_text(name);
+    dibs__lock_seen **bucket = &sums->buckets[hash % DIBS__LOCK_SUMS_BUCKETS];
     const size_t size = strlen(name) + 1;
     dibs__lock_seen *seen;
 
@@ -82,6 +89,7 @@ static dibs__lock_seen *seen_of(dibs__lock_sums *sums, const char *name)
     if (!seen)
         return NULL;
     memcpy(seen->name, name, size);
+    seen->known = !(*forgotten_byte(sums, hash) & 1U << hash % 8);
     seen->next = *bucket;
     *bucket = seen;
     sums->names++;
@@ -149,7 +157,9 @@ void dibs__lock_sums_add(dibs__lock_sums *sums, const dibs_name_stats *stats)
                  stats->wait_counts_len);
     fill_buckets(now.hold, &dibs__serve_hold_ends, stats->hold_counts,
                  stats->hold_counts_len);
-    add_growth(&class->all, &seen->last, &now);
+    if (seen->known)
+        add_growth(&class->all, &seen->last, &now);
+    seen->known = true;
     seen->last = now;
     seen->reading = sums->reading;
     take_slower(&class->wait, &stats->wait);

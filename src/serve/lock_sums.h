@@ -7,6 +7,10 @@
  * contended names alone. A sum over names would fall then, and a scraper would take that
  * for a restart. Hence only the growth of each name is added.
  *
+ * A name that is forgotten here leaves a bit of its hash: when it is read again, its
+ * counts have been added before, and are only its baseline. Another name with the same
+ * bit loses its first counts, which is better than to add some twice.
+ *
  * Any thread. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_SERVE_LOCK_SUMS_H
@@ -22,7 +26,8 @@
 enum {
     DIBS__LOCK_CLASSES_MAX = 100, /* names of further ones are "other" */
     DIBS__LOCK_SUMS_BUCKETS = 1024,
-    DIBS__LOCK_SUMS_NAMES_MAX = 8192 /* names to remember */
+    DIBS__LOCK_SUMS_NAMES_MAX = 8192,   /* names to remember */
+    DIBS__LOCK_SUMS_FORGOTTEN = 1 << 20 /* bits for those forgotten */
 };
 
 /* All that is counted of a name or of a class. */
@@ -42,6 +47,7 @@ typedef struct dibs__lock_class {
 typedef struct dibs__lock_seen {
     struct dibs__lock_seen *next; /* in its bucket */
     uint64_t reading;
+    bool known; /* what was added of it is `last` */
     dibs__lock_numbers last;
     char name[];
 } dibs__lock_seen;
@@ -57,6 +63,7 @@ typedef struct dibs__lock_sums {
     dibsx_nsec read_at; /* the latest; 0: none */
     dibs__lock_seen *buckets[DIBS__LOCK_SUMS_BUCKETS];
     size_t names;
+    uint8_t forgotten[DIBS__LOCK_SUMS_FORGOTTEN / 8];
 } dibs__lock_sums;
 
 void dibs__lock_sums_init(dibs__lock_sums *sums);
