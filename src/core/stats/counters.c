@@ -12,5 +12,6 @@ void dibs_stats_get(const dibs_client *cl, dibs_stats *out)
     const dibs__stats *st = &cl->stats;
     dibs_stats now = {.size = out->size, DIBS__COUNTERS(READ)};
 
+    now.busy = atomic_load(&st->refused) + now.timed_out + now.cancelled;
     memcpy(out, &now, out->size < sizeof(now) ? out->size : sizeof(now));
 }

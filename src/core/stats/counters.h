@@ -7,11 +7,11 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-/* Each is a field of dibs_stats as well (include/dibs/client.h). */
+/* Each is a field of dibs_stats as well (include/dibs/client.h). `busy` of dibs_stats is
+ * not among them: it is a sum, so that no snapshot has less of it than of its parts. */
 #define DIBS__COUNTERS(X)                                                      \
     X(attempts)                                                                \
     X(acquired)                                                                \
-    X(busy)                                                                    \
     X(failed)                                                                  \
     X(released)                                                                \
     X(lost)                                                                    \
@@ -30,6 +30,7 @@
 
 typedef struct dibs__stats {
     DIBS__COUNTERS(DIBS__COUNTER)
+    atomic_uint_fast64_t refused; /* the rest of busy */
 } dibs__stats;
 
 static inline void dibs__count(atomic_uint_fast64_t *counter)
@@ -42,14 +43,14 @@ static inline void dibs__count_outcome(dibs__stats *stats, dibs_status rc)
 {
     if (rc == DIBS_OK)
         dibs__count(&stats->acquired);
-    else if (rc == DIBS_BUSY || rc == DIBS_TIMEOUT || rc == DIBS_CANCELLED)
-        dibs__count(&stats->busy);
-    else
-        dibs__count(&stats->failed);
-    if (rc == DIBS_TIMEOUT)
+    else if (rc == DIBS_BUSY)
+        dibs__count(&stats->refused);
+    else if (rc == DIBS_TIMEOUT)
         dibs__count(&stats->timed_out);
     else if (rc == DIBS_CANCELLED)
         dibs__count(&stats->cancelled);
+    else
+        dibs__count(&stats->failed);
 }
 
 static inline void dibs__uncount(atomic_uint_fast64_t *counter)
