@@ -105,16 +105,16 @@ read_pause(dibs__http_exchange *ex, const dibsx_json_node *body, pause_ask *ask)
     return true;
 }
 
-static dibs_status
-change_job(dibs__http_exchange *ex, const dibs__board *board, const char *job,
-           bool pause, const pause_ask *ask, dibs_error *err)
+static const char *action_of(bool pause)
 {
-    dibs_status rc = pause ? dibs__board_pause(board, job, &ask->order, err)
-                           : dibs__board_unpause(board, job, err);
+    return pause ? "job-pause" : "job-resume";
+}
 
-    dibs__serve_audit_note(ex, pause ? "job-pause" : "job-resume", job, 0,
-                           ask->order.note, rc);
-    return rc;
+static dibs_status change_job(const dibs__board *board, const char *job,
+                              bool pause, const pause_ask *ask, dibs_error *err)
+{
+    return pause ? dibs__board_pause(board, job, &ask->order, err)
+                 : dibs__board_unpause(board, job, err);
 }
 
 static void change_one(dibs__http_exchange *ex, bool pause)
@@ -124,12 +124,15 @@ static void change_one(dibs__http_exchange *ex, bool pause)
     dibs__board board;
     dibs_error err = {0};
     pause_ask ask;
+    dibs_status rc;
 
     if (!dibs__serve_ask_body(ex, pause ? "reason until_at" : "reason",
                               &body) ||
         !read_pause(ex, body, &ask) || !dibs__serve_ask_board(ex, &board))
         return;
-    if (change_job(ex, &board, job, pause, &ask, &err) == DIBS_OK) {
+    rc = change_job(&board, job, pause, &ask, &err);
+    dibs__serve_audit_note(ex, action_of(pause), job, 0, ask.order.note, rc);
+    if (rc == DIBS_OK) {
         dibsx_json *js = dibs__http_answer(ex, 200);
 
         dibsx_json_pair_text(js, "job", job);
@@ -150,6 +153,45 @@ void dibs__serve_post_job_resume(dibs__http_exchange *ex)
     change_one(ex, false);
 }
 
+/* One entry for all jobs: the trail keeps 1,000, and one each could push out all others.
+ * Each job has its line of the log. */
+static void note_many(dibs__http_exchange *ex, const char *match, bool pause,
+                      const char *note, size_t changed, dibs_status rc)
+{
+    char reason[DIBS__SERVE_REASON_MAX];
+
+    snprintf(reason, sizeof(reason), "%zu job%s%s%s%s%s", changed,
+             changed == 1 ? "" : "s", rc == DIBS_OK ? "" : ", ended by ",
+             rc == DIBS_OK ? "" : dibs_status_name(rc), *note ? ": " : "",
+             note);
+    dibs__serve_audit_note(ex, action_of(pause), match, 0, reason, DIBS_OK);
+}
+
+/* Changes the jobs of the picture that match, and lists them. Returns how many changed,
+ * or may have. */
+static size_t
+change_rows(dibs__http_exchange *ex, const dibs__board_picture *picture,
+            const char *match, bool pause, const pause_ask *ask, dibsx_json *js,
+            dibs_error *err)
+{
+    dibs_status rc = DIBS_OK;
+    size_t changed = 0;
+
+    for (size_t i = 0; i < picture->count && rc == DIBS_OK; i++) {
+        const dibs__job_state *state = &picture->rows[i].state;
+
+        if (fnmatch(match, state->job, 0) != 0 || state->paused == pause)
+            continue;
+        rc = change_job(&picture->board, state->job, pause, ask, err);
+        dibs__serve_audit_log(ex, action_of(pause), state->job, 0,
+                              ask->order.note, rc);
+        changed += rc == DIBS_OK || rc == DIBS_UNKNOWN;
+        if (rc == DIBS_OK)
+            dibsx_json_text(js, state->job);
+    }
+    return changed;
+}
+
 /* All jobs that match; those that are as they are to be stay so. The first failure ends
  * it, and the answer names the jobs before it. */
 static void change_many(dibs__http_exchange *ex, bool pause)
@@ -160,6 +202,7 @@ static void change_many(dibs__http_exchange *ex, bool pause)
     dibs_error err = {0};
     pause_ask ask;
     dibsx_json *js;
+    size_t changed;
 
     if (!dibs__serve_ask_body(ex,
                               pause ? "match reason until_at" : "match reason",
@@ -179,16 +222,10 @@ static void change_many(dibs__http_exchange *ex, bool pause)
     js = dibs__http_answer(ex, 200);
     dibsx_json_key(js, "jobs");
     dibsx_json_open(js, '[');
-    for (size_t i = 0; i < picture->count && err.status == DIBS_OK; i++) {
-        const dibs__job_state *state = &picture->rows[i].state;
-
-        if (fnmatch(match, state->job, 0) != 0 || state->paused == pause)
-            continue;
-        if (change_job(ex, &picture->board, state->job, pause, &ask, &err) ==
-            DIBS_OK)
-            dibsx_json_text(js, state->job);
-    }
+    changed = change_rows(ex, picture, match, pause, &ask, js, &err);
     dibsx_json_close(js, ']');
+    if (changed > 0)
+        note_many(ex, match, pause, ask.order.note, changed, err.status);
     if (err.status != DIBS_OK)
         (void)dibs__serve_fail(ex, &err);
     dibs__serve_changed(ex);

@@ -280,8 +280,16 @@ class Jobs(ServeCase):
         self.assertEqual(self.daemon.post("/v1/jobs/nightly/resume").json, {"job": "nightly", "paused": False})
         self.assertEqual(self.trail("nightly")[:2], [("job-resume", "admin", ""), ("job-pause", "admin", "disk is full")])
         self.assertEqual(self.daemon.get("/v1/jobs/nightly").json["status"], "due")
+        own = len(self.trail("nightly"))
         self.assertEqual(self.daemon.post("/v1/jobs/pause", {"match": "[gn]*", "reason": "r"}).json, {"jobs": ["graph", "nightly"]})
         self.assertEqual(self.daemon.post("/v1/jobs/resume", {"match": "*"}).json, {"jobs": ["graph", "nightly"]})
+        # One entry for all of them, and a line of the log for each. A change of nothing has none.
+        self.assertEqual(self.daemon.post("/v1/jobs/resume", {"match": "*"}).json, {"jobs": []})
+        self.assertEqual(self.trail("[gn]*"), [("job-pause", "admin", "2 jobs: r")])
+        self.assertEqual(self.trail("*"), [("job-resume", "admin", "2 jobs")])
+        self.assertEqual(len(self.trail("nightly")), own)
+        wait_until(lambda: {"graph", "nightly", "[gn]*"} <= {line["target"] for line in self.daemon.log()
+                                                            if line["event"] == "audit" and line["action"] == "job-pause"}, "the lines")
         for body in ({}, {"match": ""}):
             self.assert_problem(self.daemon.post("/v1/jobs/pause", body), 400, "invalid")
         for until in ("soon", "1999-01-01T00:00:00Z"):
