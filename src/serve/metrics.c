@@ -26,8 +26,9 @@ static const struct {
                                "gauge",
                                "When a reload or the start last worked."},
     [DIBS__SERVE_AUDIT_FAILURES] = {"dibs_audit_failures_total", "counter",
-                                    "Changes that were made, and that the "
-                                    "trail of the store did not take."},
+                                    "Entries that the trail of the store did "
+                                    "not take: of changes that were made, or "
+                                    "that were refused for it."},
     [DIBS__SERVE_ATTEMPTS] = {"dibs_lock_attempts_total", "counter",
                               "Acquires that this daemon began."},
     [DIBS__SERVE_ACQUIRED] = {"dibs_lock_acquired_total", "counter",
