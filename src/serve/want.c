@@ -12,6 +12,9 @@
 /* The store may take some time beyond the wait; then the daemon gives up. */
 enum { BEYOND_MS = 60000 };
 
+/* The store grants at most so much to one that waited. */
+enum { CLAIM_MS = 3000 };
+
 typedef struct want {
     dibs__http_server *http;
     dibs_lock *lock;
@@ -78,7 +81,8 @@ static void free_want(want *wt)
 }
 
 /* A grant that was waited for is a claim of some seconds; a renewal makes it last as
- * long as was asked for. Returns whether the request has gone. */
+ * long as was asked for. Others need none, and all calls of a client wait for this one.
+ * Returns whether the request has gone. */
 static bool
 end_acquire(want *wt, dibs_lock *lock, dibs_status rc, const dibs_error *err)
 {
@@ -86,7 +90,7 @@ end_acquire(want *wt, dibs_lock *lock, dibs_status rc, const dibs_error *err)
     bool gone;
 
     own.status = rc;
-    if (rc == DIBS_OK)
+    if (rc == DIBS_OK && dibs_lock_valid_ms(lock) <= CLAIM_MS)
         own.status = dibs_lock_renew(lock, &own);
     pthread_mutex_lock(&wt->mutex);
     wt->err = own;
