@@ -8,7 +8,10 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { AT_ONCE = DIBS_GET_MANY_MAX }; /* jobs in one look */
+enum {
+    AT_ONCE = DIBS_GET_MANY_MAX, /* jobs in one look */
+    AGAIN_MS = 1000
+};
 
 #define VERSION_KEY                                                            \
     "tzdata" /* has the newest version that a node has dealt with */
@@ -216,12 +219,16 @@ void dibs__node_look_at_zones(dibs__node *node)
     if (rc == DIBS_OK && node->zones) {
         rc = go_on(node, &err);
         if (rc == DIBS_OK && node->zones->at == node->zones->count) {
-            dibs__node_say(node, "zone data %s: next ticks looked at: %zu",
-                           node->zones->version, node->zones->count);
+            dibs__node_say(
+                node,
+                "the node looked at the next ticks of %zu jobs by the "
+                "zone data %s",
+                node->zones->count, node->zones->version);
             memcpy(node->tzdata, node->zones->version, sizeof(node->tzdata));
             dibs__node_free_zones(node);
         }
-        dibs__node_hurry(node, 0);
+        /* A store may answer reads and refuse writes. */
+        dibs__node_hurry(node, rc == DIBS_OK ? 0 : AGAIN_MS);
     }
     if (rc != DIBS_OK)
         dibs__node_complain(node, "new zone data", &err);

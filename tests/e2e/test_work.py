@@ -1,5 +1,6 @@
 """work and job logs: nodes that tick and execute."""
 # SPDX-License-Identifier: MIT
+import contextlib
 import json
 import os
 import re
@@ -7,6 +8,7 @@ import select
 import shutil
 import signal
 import sqlite3
+import time
 
 from runtools import alive, below
 from support import PATIENCE, ROOT, Case, main, wait_until
@@ -146,19 +148,35 @@ class Ticks(Work):
         wait_until(lambda: len(set(self.lines("ticked"))) == 6, "a tick of each job")
         self.stop(second)
 
+    def reads(self, node):
+        with open(f"/proc/{node.pid}/io", encoding="ascii") as io:
+            return int(re.search(r"syscr: (\d+)", io.read()).group(1))
+
+    def test_a_store_that_refuses_the_version_of_zone_data_is_asked_in_time(self):
+        """It answers reads, and the node tries again once a second, not without a pause."""
+        self.env["DIBS_URL"] = "sqlite:" + self.path("refusing.db")
+        self.env["TZDIR"] = os.path.join(ROOT, "tests/jobs/zoneinfo")
+        file = self.write("idle.yaml", "jobs: {idle: {schedule: '0 0 29 2 *', zone: Europe/Berlin, run: [x]}}\n")
+        self.ok("job", "load", file)
+        with contextlib.closing(sqlite3.connect(self.path("refusing.db"), timeout=PATIENCE)) as store:
+            store.execute("CREATE TRIGGER refuse BEFORE INSERT ON value WHEN NEW.key LIKE '%tzdata' "
+                          "BEGIN SELECT RAISE(ABORT, 'refused'); END")
+        node = self.node(file=file)
+        wait_until(lambda: "new zone data: " in self.text("log"), "the refusal")
+        before, begun = self.reads(node), time.monotonic()
+        select.select([], [], [], 2)
+        self.assertLess((self.reads(node) - before) / (time.monotonic() - begun), 200)
+        self.stop(node)
+
     def test_an_idle_node_does_not_poll(self):
         """For longer than the second between two looks of a node that polls, it does not even read."""
         idle = self.write("idle.yaml", "jobs:\n" + "".join(
             f"  j{i}: {{schedule: '0 0 29 2 *', run: [x]}}\n" for i in range(50)))
         node = self.node(file=idle)
 
-        def reads():
-            with open(f"/proc/{node.pid}/io", encoding="ascii") as io:
-                return re.search(r"syscr: (\d+)", io.read()).group(1)
-
         def is_quiet():
-            before = reads()
-            return select.select([], [], [], 1.3) and reads() == before
+            before = self.reads(node)
+            return select.select([], [], [], 1.3) and self.reads(node) == before
 
         wait_until(is_quiet, "a time without a look")
         self.stop(node)
