@@ -11,6 +11,7 @@
 static const dibs__field fields[] = {
     DIBS__NUMBER("of", U64, dibs__batch, of),
     DIBS__NUMBER("started", U64, dibs__batch, started),
+    DIBS__NUMBER("made_us", I64, dibs__batch, made_us),
     DIBS__NUMBER("complete_us", I64, dibs__batch, complete_us),
 };
 
@@ -126,7 +127,17 @@ bool dibs__batch_look(dibs__batch *batch, uint64_t ended, int64_t now_us,
     return true;
 }
 
-void dibs__batch_commit(dibs__batch *batch, dibs__intent *in)
+/* The record of a complete batch is kept for longer than this, so that the clock of the store
+ * may go back by as much. */
+#define CLOCK_SLACK_US (INT64_C(24) * 3600 * 1000000)
+
+int64_t dibs__batch_since_us(const dibs__batch *batch)
+{
+    return batch->made_us > CLOCK_SLACK_US ? batch->made_us - CLOCK_SLACK_US
+                                           : 0;
+}
+
+void dibs__batch_commit(dibs__batch *batch, int64_t now_us, dibs__intent *in)
 {
     char key[DIBS__PLACE_SIZE];
     dibsx_json js;
@@ -134,6 +145,8 @@ void dibs__batch_commit(dibs__batch *batch, dibs__intent *in)
 
     if (!batch->changed)
         return;
+    if (batch->version == 0)
+        batch->made_us = now_us;
     (void)snprintf(key, sizeof(key), "batch/%s", batch->id);
     dibsx_buf_init(&json, DIBS__BATCH_JSON_MAX);
     dibsx_json_init(&js, &json);

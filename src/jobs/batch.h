@@ -23,6 +23,7 @@ typedef struct dibs__batch {
     uint64_t version;             /* as read; 0: the store has none */
     uint64_t of;                  /* members in all; 0: not said yet */
     uint64_t started;
+    int64_t made_us;     /* when the record was first written */
     int64_t complete_us; /* 0: it is not */
     char waiters[DIBS__BATCH_WAITERS_MAX][DIBS__RUN_ID_SIZE];
     size_t waiter_count;
@@ -55,6 +56,10 @@ bool dibs__batch_look(dibs__batch *batch, uint64_t ended, int64_t now_us,
                       dibs__intent *in);
 
 /* Checks and writes the record if it has changed. */
-void dibs__batch_commit(dibs__batch *batch, dibs__intent *in);
+void dibs__batch_commit(dibs__batch *batch, int64_t now_us, dibs__intent *in);
+
+/* Members that ended before this are not of this batch: another had its name, whose record
+ * has expired. */
+int64_t dibs__batch_since_us(const dibs__batch *batch);
 
 #endif

@@ -51,22 +51,23 @@ static bool note_any(const dibs_index_entry *entry, void *arg)
     return false;
 }
 
-/* Whether so many members have ended: there is one at that place of the index. */
-static dibs_status
-is_full(const dibs__board *board, const char *id, uint64_t of, bool *full,
-        int64_t *now_us, dibs_error *err)
+/* Whether all members have ended: there is one at that place of the index. A batch that
+ * nobody has made has none, whatever is left of another of its name. */
+static dibs_status is_full(const dibs__board *board, const dibs__batch *batch,
+                           bool *full, int64_t *now_us, dibs_error *err)
 {
     char key[DIBS_NAME_MAX + 1];
     dibs_index_look look = {.index = key,
+                            .from = dibs__batch_since_us(batch),
                             .up_to = DIBS_INDEX_AT_MAX,
-                            .skip = of > 0 ? (uint32_t)of - 1 : 0,
+                            .skip = batch->of > 0 ? (uint32_t)batch->of - 1 : 0,
                             .limit = 1};
     bool any = false;
-    dibs_status rc = batch_key(board, id, key, err);
+    dibs_status rc = batch_key(board, batch->id, key, err);
 
     if (rc == DIBS_OK)
         rc = dibs_index_first(board->cl, &look, 1, now_us, note_any, &any, err);
-    *full = any && of > 0;
+    *full = any && batch->of > 0 && batch->version > 0;
     return rc;
 }
 
@@ -83,14 +84,14 @@ static dibs_status try_batch(const dibs__board *board, const char *id,
     if (rc == DIBS_OK)
         rc = dibs__batch_expect(&batch, news->of, err);
     if (rc == DIBS_OK)
-        rc = is_full(board, id, batch.of, &full, &news->now_us, err);
+        rc = is_full(board, &batch, &full, &news->now_us, err);
     if (rc == DIBS_OK) {
         if (news->waiter && !full)
             dibs__batch_wait(&batch, news->waiter);
         news->of = batch.of;
         news->complete =
             dibs__batch_look(&batch, full ? batch.of : 0, news->now_us, &in);
-        dibs__batch_commit(&batch, &in);
+        dibs__batch_commit(&batch, news->now_us, &in);
         if (in.change_count > 0)
             rc = dibs__board_commit(board, &in, &doubt, err);
     }
@@ -134,16 +135,19 @@ static bool hear_member(const dibs_index_entry *entry, void *arg)
 }
 
 dibs_status
-dibs__board_batch_ended(const dibs__board *board, const char *id,
+dibs__board_batch_ended(const dibs__board *board, const dibs__batch *batch,
                         dibs__member_fn *each, void *arg, dibs_error *err)
 {
     char key[DIBS_NAME_MAX + 1];
     hearing h = {.each = each, .arg = arg};
     uint32_t skip = 0;
-    dibs_status rc = batch_key(board, id, key, err);
+    dibs_status rc = batch_key(board, batch->id, key, err);
 
+    if (rc == DIBS_OK && batch->version == 0)
+        return DIBS_OK;
     do {
         dibs_index_look look = {.index = key,
+                                .from = dibs__batch_since_us(batch),
                                 .up_to = DIBS_INDEX_AT_MAX,
                                 .skip = skip,
                                 .limit = DIBS_LOOK_MAX};

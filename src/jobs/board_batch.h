@@ -30,7 +30,7 @@ typedef bool dibs__member_fn(const char *run, void *arg);
 
 /* Calls `each` for the members of a batch that have ended. */
 DIBS_MUST_CHECK dibs_status dibs__board_batch_ended(const dibs__board *board,
-                                                    const char *id,
+                                                    const dibs__batch *batch,
                                                     dibs__member_fn *each,
                                                     void *arg, dibs_error *err);
 

@@ -243,7 +243,7 @@ static dibs_status try_start(const dibs__board *board, const void *what,
         rc = dibs__run_start(&st.sc, err);
     if (rc == DIBS_OK) {
         dibs__scene_write(&st.sc);
-        dibs__batch_commit(&batch, &st.in);
+        dibs__batch_commit(&batch, st.sc.now_us, &st.in);
         rc = commit_try(board, &st.in, doubt, err);
     }
     dibs__stage_fini(&st);

@@ -51,14 +51,15 @@ look_at_batch(const dibs__board *board, const char *id, uint32_t of,
         rc = dibs__batch_expect(&batch, of, err);
     *sum = (dibs_batch_sum){.of = of};
     if (rc == DIBS_OK)
-        rc = dibs__board_batch_ended(board, id, count_member, &sum->ended, err);
+        rc = dibs__board_batch_ended(board, &batch, count_member, &sum->ended,
+                                     err);
     if (rc != DIBS_OK)
         return rc;
     if (sum->ended < of)
         return dibsx_fail(err, DIBS_TIMEOUT,
                           "%u of %u members of the batch %s have ended",
                           (unsigned)sum->ended, (unsigned)of, id);
-    rc = dibs__board_batch_ended(board, id, count_failure, &f, err);
+    rc = dibs__board_batch_ended(board, &batch, count_failure, &f, err);
     sum->failed = f.count;
     return rc == DIBS_OK ? f.rc : rc;
 }

@@ -460,6 +460,29 @@ jobs:
         self.assertEqual(self.run_of(later)["state"], "ACTIVE")
         self.stop(node)
 
+    def test_a_name_may_be_used_again_after_a_week(self):
+        self.env["DIBS_URL"] = "sqlite:" + self.path("week.db")
+        node = self.node("-j", "8", file=self.write("batch.yaml", self.FILE))
+        for i in range(3):
+            self.write(str(i), "")
+            self.part(i, "--of", "3")
+        self.ok("job", "start", "sum", "--wait")
+        # The record has expired; what has ended is still in the index.
+        with contextlib.closing(sqlite3.connect(self.path("week.db"), timeout=PATIENCE)) as store, store:
+            self.assertEqual(store.execute("DELETE FROM value WHERE key LIKE '%/batch/b1'").rowcount, 1)
+            self.assertEqual(store.execute("UPDATE entry SET at = at - 8 * 86400000000 WHERE name LIKE '%/batch/b1'")
+                             .rowcount, 3)
+        self.write("added", "")
+        again = self.begin("sum")
+        for i in range(2):
+            self.dibs("job", "wait", self.part(i))
+        self.ok("job", "start", "part", "-p", "n=0", "--wait")
+        self.assertEqual((self.run_of(again)["state"], self.text("added")), ("ACTIVE", ""))
+        self.part(2)
+        self.ok("job", "wait", again)
+        self.assertEqual(self.lines("added"), [again])
+        self.stop(node)
+
     def test_a_batch_that_cannot_be(self):
         node = self.node(file=self.write("batch.yaml", self.FILE))
         self.begin("part", "-p", "n=9", "--batch", "b3", "--of", "2")
