@@ -120,8 +120,9 @@ bool dibs__run_find_bookmark(const dibs__scene *sc, const char *bookmark,
 dibs_status
 dibs__run_cancel(dibs__scene *sc, dibs__reason why, dibs_error *err);
 
-/* The runs of `then` were made. */
-void dibs__run_followed(dibs__scene *sc);
+/* The runs of `then` were made, for the end that the caller has read. A lost run may have
+ * ended again since, and then still owes those of its new end. */
+void dibs__run_followed(dibs__scene *sc, const dibs__run *ended);
 
 /* Gives a new run, which is not admitted yet, the ends of an older one for steps that are
  * not `from` or below it. NULL: none. NOTFOUND: no such step; NOMEM. */

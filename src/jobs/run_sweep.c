@@ -284,8 +284,10 @@ dibs_status dibs__run_cancel(dibs__scene *sc, dibs__reason why, dibs_error *err)
     return DIBS_OK;
 }
 
-void dibs__run_followed(dibs__scene *sc)
+void dibs__run_followed(dibs__scene *sc, const dibs__run *ended)
 {
+    if (sc->run->state != ended->state || sc->run->ended_us != ended->ended_us)
+        return;
     sc->run->owes = false;
     sc->run->resume_at = -1;
     sc->run->changed = true;

@@ -313,9 +313,8 @@ static dibs_status
 followed_scene(dibs__scene *sc, bool doubt, void *arg, dibs_error *err)
 {
     (void)doubt;
-    (void)arg;
     (void)err;
-    dibs__run_followed(sc);
+    dibs__run_followed(sc, arg);
     return DIBS_OK;
 }
 
@@ -335,8 +334,8 @@ make_followers(dibs__node *node, const dibs__stage *st, dibs_error *err)
         if (rc != DIBS_OK)
             dibs__node_complain(node, jobs->at[i], err);
     }
-    return dibs__board_change_run(node->board, st->run.id, followed_scene, NULL,
-                                  err);
+    return dibs__board_change_run(node->board, st->run.id, followed_scene,
+                                  (void *)&st->run, err);
 }
 
 typedef struct wait_look {

@@ -706,8 +706,35 @@ static void test_runs_that_follow(void **unused)
     CHECK(DIBS_OK, dibs__then_make(&run, &next, "h", &then, err));
     assert_string_equal(then.origin, "j.1");
     dibs__run_fini(&then);
-    dibs__run_followed(&sc);
+    dibs__run_followed(&sc, &run);
     assert_int_equal(dibs__run_resume_at(&run), 0);
+    done();
+}
+
+/* A sweep makes what follows a lost run, while the run ends well after all: the run still owes
+ * what follows that. */
+static void test_a_late_end_is_followed(void **unused)
+{
+    const char *names[] = {"next", NULL};
+    dibs__run lost;
+
+    (void)unused;
+    make_job(1);
+    job.on_lost = DIBS__LOST_FINISH;
+    job.then.ok = job.then.failed = (dibs__texts){.at = names, .count = 1};
+    begin_run("j.1");
+    claim(A);
+    CHECK(DIBS_OK, dibs__run_lost(&sc, A, 7, err));
+    assert_true(run.owes);
+    lost = run;
+    sc.now_us++;
+    CHECK(DIBS_OK, dibs__run_end(&sc, A, who.nonce, &well, err));
+    expect_run(DIBS__STATE_OK);
+    dibs__run_followed(&sc, &lost);
+    assert_true(run.owes);
+    assert_int_equal(dibs__run_resume_at(&run), run.ended_us);
+    dibs__run_followed(&sc, &run);
+    assert_false(run.owes);
     done();
 }
 
@@ -850,6 +877,7 @@ int main(void)
         cmocka_unit_test(test_child),
         cmocka_unit_test(test_child_has_the_limit_of_its_parent),
         cmocka_unit_test(test_runs_that_follow),
+        cmocka_unit_test(test_a_late_end_is_followed),
         cmocka_unit_test(test_cleanup_spares_the_living),
         cmocka_unit_test(test_ranks),
     };
