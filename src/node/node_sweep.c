@@ -18,9 +18,8 @@ enum { GONE_LATER_MS = 50 };
 
 enum { OLD_MAX = 64 };
 
-#define TRIM_AGAIN_US  (INT64_C(3600) * 1000000)
-#define BATCH_AGAIN_US (INT64_C(60) * 1000000)
-#define BATCH          "batch/" /* begins the entry of a batch in "resume" */
+#define TRIM_AGAIN_US (INT64_C(3600) * 1000000)
+#define BATCH         "batch/" /* begins the entry of a batch in "resume" */
 
 /* The run of an entry is gone, with its history: so goes the entry. */
 static dibs_status
@@ -452,27 +451,18 @@ look_at_waits(dibs__node *node, const dibs__stage *st, dibs_error *err)
 }
 
 /* A member of a batch has ended. The next end enters the batch again; should that be lost
- * between this look and its answer, the later number finds it. */
+ * between this look and its answer, each run that waits looks by itself. */
 static dibs_status
 sweep_batch(dibs__node *node, const dibs__node_entry *entry, dibs_error *err)
 {
     dibs__batch_news news = {.waiter = NULL};
-    bool doubt = false;
-    dibs__intent in;
     dibs_status rc =
         dibs__board_batch_look(node->board, entry->member + strlen(BATCH),
                                &news, err);
 
-    if (rc != DIBS_OK || news.complete)
-        return rc;
-    if (news.of == 0)
-        return drop_entry(node, "resume", entry->member, NULL, err);
-    dibs__intent_init(&in);
-    dibs__intent_enter(&in, "resume", entry->member,
-                       news.now_us + BATCH_AGAIN_US);
-    rc = dibs__board_commit(node->board, &in, &doubt, err);
-    dibs__intent_fini(&in);
-    return rc;
+    return rc != DIBS_OK || news.complete
+               ? rc
+               : drop_entry(node, "resume", entry->member, NULL, err);
 }
 
 dibs_status dibs__sweep_resume(dibs__node *node, const dibs__node_entry *entry,

@@ -483,6 +483,16 @@ jobs:
         self.assertEqual(self.lines("added"), [again])
         self.stop(node)
 
+    def test_a_batch_that_lacks_members_is_not_swept_for_ever(self):
+        self.env["DIBS_URL"] = "sqlite:" + self.path("swept.db")
+        node = self.node(file=self.write("batch.yaml", self.FILE))
+        self.write("0", "")
+        self.ok("job", "wait", self.part(0, "--of", "2"))
+        with contextlib.closing(sqlite3.connect(self.path("swept.db"), isolation_level=None, timeout=PATIENCE)) as store:
+            wait_until(lambda: store.execute("SELECT count(*) FROM entry WHERE name LIKE '%/resume'").fetchone()[0] == 0,
+                       "the end of its sweeps")
+        self.stop(node)
+
     def test_a_batch_that_cannot_be(self):
         node = self.node(file=self.write("batch.yaml", self.FILE))
         self.begin("part", "-p", "n=9", "--batch", "b3", "--of", "2")
