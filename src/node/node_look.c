@@ -25,7 +25,8 @@ enum {
     ENTRIES_LIVE = 1024,
     SWEEP_TTL_MS = 30000,
     AGAIN_MS = 1000, /* what could not be done now */
-    STUCK_AGAIN_MS = 60000
+    STUCK_AGAIN_MS = 60000,
+    STUCK_MAX = 256 /* in one look: the node has other things to do */
 };
 
 typedef struct found {
@@ -266,8 +267,8 @@ take_tick(dibs__node *node, const char *name, dibs_error *err)
 
 /* The entries of `due` that one request showed. */
 typedef struct page {
-    size_t ranks[ENTRIES]; /* 0: dealt with */
-    size_t done, stuck;
+    size_t ranks[ENTRIES];       /* 0: dealt with */
+    size_t done, stuck, refused; /* refused: of those stuck, in this look */
 } page;
 
 /* A job that cannot be ticked here, because its zone is not installed, say, is left to
@@ -280,11 +281,13 @@ tick_entry(dibs__node *node, const dibs__node_entry *entry, page *pg)
 
     node->agreed = false;
     rc = take_tick(node, entry->member, &err);
+    (void)dibs__node_valid_until(node);
     if (rc != DIBS_OK)
         dibs__node_complain(node, entry->member, &err);
     if (rc != DIBS_OK && !dibsx_is_away(rc)) {
         dibs__node_leave(node, entry, STUCK_AGAIN_MS);
         pg->stuck++;
+        pg->refused++;
         return;
     }
     node->idle = false;
@@ -315,8 +318,8 @@ static void do_own_ticks(dibs__node *node, const view *v, page *pg)
 }
 
 /* The others wait for their turn, and until this node's own are done. True: no job of
- * the page can be ticked here. */
-static bool do_ticks(dibs__node *node, const view *v)
+ * the page can be ticked here; *refused grows by those that were tried. */
+static bool do_ticks(dibs__node *node, const view *v, size_t *refused)
 {
     page pg = {.done = 0};
     size_t own, i = 0;
@@ -336,6 +339,7 @@ static bool do_ticks(dibs__node *node, const view *v)
         else
             tick_entry(node, entry, &pg);
     }
+    *refused += pg.refused;
     return pg.stuck == i;
 }
 
@@ -352,10 +356,12 @@ static void hurry_to(dibs__node *node, int64_t at_us, int64_t now_us)
 static void tick_all(dibs__node *node, const view *v)
 {
     dibs_index_look look = v->looks[LOOK_DUE];
-    bool stuck = do_ticks(node, v);
+    size_t refused = 0;
+    bool stuck = do_ticks(node, v, &refused);
     dibs_error err = {0};
 
-    while (stuck && look.next >= 0 && look.next <= v->now_us) {
+    while (stuck && refused < STUCK_MAX && look.next >= 0 &&
+           look.next <= v->now_us) {
         view *more = dibsx_zalloc(sizeof(*more));
         dibs_status rc = more ? DIBS_OK : dibsx_nomem(&err, "due jobs");
 
@@ -367,13 +373,16 @@ static void tick_all(dibs__node *node, const view *v)
             dibs__node_complain(node, "the board", &err);
             look.next = v->now_us + AGAIN_MS * INT64_C(1000);
         } else {
-            stuck = do_ticks(node, more);
+            stuck = do_ticks(node, more, &refused);
         }
         if (more)
             dibsx_free(more->at);
         dibsx_free(more);
     }
-    hurry_to(node, look.next, v->now_us);
+    if (refused >= STUCK_MAX && look.next <= v->now_us)
+        dibs__node_hurry(node, AGAIN_MS);
+    else
+        hurry_to(node, look.next, v->now_us);
 }
 
 /* ---- claims */

@@ -182,10 +182,10 @@ class Ticks(Work):
         self.stop(node)
 
     def test_jobs_that_cannot_be_ticked_are_in_nobodys_way(self):
-        """More of them than a look shows are due, and stay so: this node has no zones."""
+        """More of them than a node tries in one look are due, and stay so: this node has no zones."""
         self.env["TZDIR"] = os.path.join(ROOT, "tests/jobs/zoneinfo")
         stuck = "jobs:\n" + "".join(
-            f"  s{i}: {{schedule: '* * * * * *', zone: Europe/Berlin, run: ['true']}}\n" for i in range(150))
+            f"  s{i}: {{schedule: '* * * * * *', zone: Europe/Berlin, run: ['true']}}\n" for i in range(400))
         self.ok("job", "load", self.write("stuck.yaml", stuck))
         self.env["TZDIR"] = self.path("nowhere")
         node = self.node(file=self.write("good.yaml", "jobs: {good: {schedule: '* * * * * *', run: ['true']}}\n"))
