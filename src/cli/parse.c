@@ -199,6 +199,16 @@ static dibs_status take_operand(parser *ps, char *word)
     return DIBS_OK;
 }
 
+/* "job resume -- RUN BOOKMARK": a verb that needs no command, and no word is left for one. */
+static bool only_names_follow(const parser *ps, int missing)
+{
+    const dibs__verb *verb = ps->cmd->verb;
+
+    return verb->min_operands == dibs__verb_names(verb) &&
+           !dibs__option_find(verb->name, "command", 7) &&
+           ps->at + missing == ps->argc;
+}
+
 /* "run -- backup.sh all" would take backup.sh for the name and run all. A second
  * "--" says that the word between them is the name: "run -- -odd -- backup.sh". */
 static bool name_missing(const parser *ps)
@@ -209,6 +219,7 @@ static bool name_missing(const parser *ps)
     return cmd->verb->tail && missing > 0 &&
            !(dibs__option_find(cmd->verb->name, "command", 7) &&
              dibs__opt_given(cmd, "command")) &&
+           !only_names_follow(ps, missing) &&
            (ps->at + missing >= ps->argc ||
             strcmp(ps->argv[ps->at + missing], "--") != 0);
 }

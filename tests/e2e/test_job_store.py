@@ -203,6 +203,9 @@ class Runs(Jobs):
         self.assertIn("4096 bytes", self.fails(125, "job", "resume", run, "approval", *much))
         self.assertIn("--data", self.fails(64, "job", "resume", run, "approval", "--data", "x", "--", "true"))
         self.assertIn("name is missing", self.fails(64, "job", "resume", run, "--", "true", "x"))
+        self.assertIn("name is missing", self.fails(64, "job", "resume", "--", run))
+        self.assertIn("name is missing", self.fails(64, "job", "resume", "--", run, "approval", "true"))
+        self.assertIn("no bookmark none", self.fails(1, "job", "resume", "--", run, "none"))
         self.fails(1, "job", "resume", run, "none", "--", "true")
         self.assertEqual({step["name"]: step["state"] for step in self.run_of(run)["steps"]}["approve"], "WAITING")
         # Options before the command are ours, those behind its first word are its own.
