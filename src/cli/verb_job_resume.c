@@ -40,6 +40,11 @@ make_data(void *arg, char *data, size_t *len, dibs_error *err)
     return dibs__held_command_run(arg, data, len, err);
 }
 
+static bool is_held(const void *hc)
+{
+    return dibs__held_command_held(hc);
+}
+
 /* Takes the lock of the bookmark, works, and resumes. */
 static dibs_status
 work_at(const dibs__command *cmd, dibs__open_board *ob, dibs__held_command *hc,
@@ -49,7 +54,9 @@ work_at(const dibs__command *cmd, dibs__open_board *ob, dibs__held_command *hc,
     dibs__resumption a = {.bookmark = dibs__operands(cmd)[1],
                           .who = ob->who,
                           .work = make_data,
-                          .arg = hc};
+                          .arg = hc,
+                          .held = is_held,
+                          .lock = hc};
     dibs_status rc = dibs__bookmark_lock(run, a.bookmark, lock, err);
 
     if (rc == DIBS_OK)
@@ -112,18 +119,21 @@ const dibs__verb dibs__verb_job_resume = {
     .name = "job resume",
     .operands = "RUN BOOKMARK [[--] COMMAND [ARG...]]",
     .summary = "resume a run that waits at a bookmark",
-    .about = "One of several callers resumes the run, under the lock "
-             "workflow:RUN:bookmark:BOOKMARK. A caller that finds the lock "
-             "held exits with 75: the resume is already in progress.\n"
-             "With COMMAND the lock is held while it runs. If it exits with "
-             "0, the run goes on, and its standard output is the data. "
-             "Otherwise the run still waits, and another caller can try. If "
-             "the lock is lost, the whole process tree of the command is dead "
-             "before another caller can begin. The command finds DIBS_RUN and "
-             "DIBS_BOOKMARK in its environment.\n",
+    .about =
+        "One of several callers resumes the run, under the lock "
+        "workflow:RUN:bookmark:BOOKMARK. A caller that finds the lock "
+        "held exits with 75: the resume is already in progress.\n"
+        "With COMMAND the lock is held while it runs. If it exits with "
+        "0, the run goes on, and its standard output is the data. "
+        "Otherwise the run still waits, and another caller can try. If "
+        "the lock is lost, the whole process tree of the command is dead "
+        "before another caller can begin. If the store stays away after "
+        "the command until the lock ends, the run still waits, and "
+        "another caller does the work again. The command finds DIBS_RUN and "
+        "DIBS_BOOKMARK in its environment.\n",
     .examples = "  dibs job resume order.7f3a9c2e41d0 approval --data "
                 "'{\"ok\":true}'\n"
-                "Work that must be done once before the run goes on:\n"
+                "Work that one caller does before the run goes on:\n"
                 "  dibs job resume order.7f3a9c2e41d0 approval -- ./charge "
                 "7\n",
     .exits = "N the command ended with N\n"

@@ -7,9 +7,10 @@
 #include "jobs/board_batch.h"
 #include "jobs/board_stage.h"
 #include "jobs/follow.h"
+#include <poll.h>
 #include <string.h>
 
-enum { ROUNDS_MAX = 32, CHILDREN_DEEP = 16 };
+enum { ROUNDS_MAX = 32, CHILDREN_DEEP = 16, RESUME_AGAIN_MS = 200 };
 
 /* One try of a change. BROKEN: another client was faster. */
 typedef dibs_status try_fn(const dibs__board *board, const void *what,
@@ -156,8 +157,9 @@ resume_scene(dibs__scene *sc, bool doubt, void *arg, dibs_error *err)
     size_t i;
     dibs_status rc;
 
+    (void)doubt;
     found = dibs__run_find_bookmark(sc, r->bookmark, &i);
-    if (doubt && found && strcmp(sc->run->steps[i].nonce, r->nonce) == 0)
+    if (found && strcmp(sc->run->steps[i].nonce, r->nonce) == 0)
         return DIBS_CANCELLED;
     rc = dibs__run_bookmark(sc, r->bookmark, r->data, r->len, r->who, err);
     if (rc == DIBS_OK)
@@ -165,9 +167,11 @@ resume_scene(dibs__scene *sc, bool doubt, void *arg, dibs_error *err)
     return rc;
 }
 
-dibs_status dibs__board_bookmark(const dibs__board *board, const char *id,
-                                 const char *bookmark, const void *data,
-                                 size_t len, const char *who, dibs_error *err)
+dibs_status
+dibs__board_bookmark(const dibs__board *board, const char *id,
+                     const char *bookmark, const void *data, size_t len,
+                     const char *who, dibs__held_fn *held, const void *lock,
+                     dibs_error *err)
 {
     resumption r = {.bookmark = bookmark, .data = data, .len = len, .who = who};
     dibs_status rc;
@@ -175,6 +179,10 @@ dibs_status dibs__board_bookmark(const dibs__board *board, const char *id,
     if (!dibsx_random_hex(r.nonce, sizeof(r.nonce)))
         return dibsx_fail(err, DIBS_INTERNAL, "the kernel has no randomness");
     rc = dibs__board_change_run(board, id, resume_scene, &r, err);
+    while (dibsx_is_away(rc) && held && held(lock)) {
+        (void)poll(NULL, 0, RESUME_AGAIN_MS);
+        rc = dibs__board_change_run(board, id, resume_scene, &r, err);
+    }
     return rc == DIBS_CANCELLED ? DIBS_OK : rc;
 }
 

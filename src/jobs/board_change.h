@@ -22,10 +22,13 @@ DIBS_MUST_CHECK dibs_status dibs__board_cancel(const dibs__board *board,
                                                const char *id, dibs_error *err);
 
 /* Resumes a run at a bookmark, once for all calls. A call whose answers were lost knows
- * its own doing by a nonce in the record. The same answers as dibs__run_bookmark(). */
+ * its own doing by a nonce in the record. The same answers as dibs__run_bookmark(). While
+ * the store is away, it is tried again as long as `held` is true; NULL: once. */
+typedef bool dibs__held_fn(const void *lock);
 DIBS_MUST_CHECK dibs_status dibs__board_bookmark(
     const dibs__board *board, const char *id, const char *bookmark,
-    const void *data, size_t len, const char *who, dibs_error *err);
+    const void *data, size_t len, const char *who, dibs__held_fn *held,
+    const void *lock, dibs_error *err);
 
 /* With a run that `make` makes from zeroed storage, the definition and the state of the
  * job. The run is admitted. DIBS_OK also if there is a run of this id: an earlier call

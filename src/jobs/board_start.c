@@ -154,9 +154,12 @@ dibs_status dibs__board_resume_held(const dibs__board *board, const char *run,
         if (rc == DIBS_OK)
             rc = check_size(len, err);
     }
-    return rc == DIBS_OK ? dibs__board_bookmark(board, run, a->bookmark, data,
-                                                len, a->who, err)
-                         : rc;
+    /* Work that was done is not to be done again because the store was away. */
+    return rc == DIBS_OK
+               ? dibs__board_bookmark(board, run, a->bookmark, data, len,
+                                      a->who, a->work ? a->held : NULL, a->lock,
+                                      err)
+               : rc;
 }
 
 dibs_status dibs__bookmark_lock(const char *run, const char *bookmark,
@@ -179,6 +182,11 @@ dibs__bookmark_busy(const char *run, const char *bookmark, dibs_error *err)
                       bookmark, run);
 }
 
+static bool is_held(const void *lock)
+{
+    return dibs_lock_valid_ms(lock) > 0;
+}
+
 /* The lock tells a second caller that the first is at work; the version of the record
  * makes it happen once. */
 dibs_status dibs__board_resume(const dibs__board *board, const char *run,
@@ -198,7 +206,11 @@ dibs_status dibs__board_resume(const dibs__board *board, const char *run,
     if (rc == DIBS_BUSY)
         rc = dibs__bookmark_busy(run, a->bookmark, err);
     if (rc == DIBS_OK) {
-        rc = dibs__board_resume_held(board, run, a, err);
+        dibs__resumption held = *a;
+
+        held.held = is_held;
+        held.lock = lock;
+        rc = dibs__board_resume_held(board, run, &held, err);
         (void)!dibs_lock_release(lock, NULL);
     }
     dibs_lock_free(lock);

@@ -38,6 +38,9 @@ typedef struct dibs__resumption {
     size_t len;
     dibs_bookmark_fn *work; /* makes the data; NULL: it is there */
     void *arg;
+    dibs__held_fn
+        *held; /* whether the caller still has the lock; may be NULL */
+    const void *lock;
 } dibs__resumption;
 
 /* "workflow:RUN:bookmark:BOOKMARK". INVALID: these are no names. */

@@ -1,7 +1,10 @@
 """job load, ls, show, next, start, runs, cancel, rerun, resume, pause, unpause, reset, rm: without a node."""
 # SPDX-License-Identifier: MIT
 import concurrent.futures
+import contextlib
 import os
+import select
+import sqlite3
 import subprocess
 
 from support import DIBS, PATIENCE, ROOT, Case, main, wait_until
@@ -194,6 +197,26 @@ class Runs(Jobs):
         self.assertEqual((step["state"], step["result"]), ("OK", "yes"))
         # Nothing is left to do, so that no command is started.
         self.assertIn("resumed by", self.fails(1, "job", "resume", run, "approval", "echo", "never"))
+
+    def test_work_is_not_lost_while_the_store_is_away(self):
+        self.env["DIBS_URL"] = "sqlite:" + self.path("held.db")
+        self.ok("job", "load", self.file)
+        run = self.start("order")
+        work = "echo x >>begun; until test -e go; do sleep 0.02; done; echo done >&2; printf yes"
+        with subprocess.Popen([DIBS, "job", "resume", run, "approval", "--store-timeout", "100ms", "--", "sh", "-c", work],
+                              env=self.env, cwd=self.folder) as first:
+            self.addCleanup(self.finish, first)
+            wait_until(lambda: self.text("begun"), "the work to begin")
+            with contextlib.closing(sqlite3.connect(self.path("held.db"), isolation_level=None,
+                                                    timeout=PATIENCE)) as store:
+                store.execute("BEGIN IMMEDIATE")
+                self.write("go", "")
+                # Several times as long as it waits for an answer: a caller that gives up does so by then.
+                select.select([], [], [], 1)
+                store.execute("ROLLBACK")
+            self.assertEqual(first.wait(PATIENCE), 0)
+        step = {step["name"]: step for step in self.run_of(run)["steps"]}["approve"]
+        self.assertEqual((step["state"], step["result"], self.text("begun")), ("OK", "yes", "x\n"))
 
     def test_work_that_fails_leaves_the_bookmark(self):
         run = self.start("order")

@@ -362,10 +362,10 @@ static void a_resume_without_answers_is_ones_own(void **state)
         CHECK(DIBS_OK, dibs__board_start_run(&board, "asks", NULL, make_run,
                                              ids[i], err));
         commit_faults_lose(w, i == 0, 2);
-        CHECK(DIBS_OK,
-              dibs__board_bookmark(&board, ids[i], "ok", "mine", 4, "me", err));
-        CHECK(DIBS_STALE,
-              dibs__board_bookmark(&board, ids[i], "ok", "mine", 4, "me", err));
+        CHECK(DIBS_OK, dibs__board_bookmark(&board, ids[i], "ok", "mine", 4,
+                                            "me", NULL, NULL, err));
+        CHECK(DIBS_STALE, dibs__board_bookmark(&board, ids[i], "ok", "mine", 4,
+                                               "me", NULL, NULL, err));
         CHECK(DIBS_OK, dibs__board_run(&board, ids[i], &run, err));
         assert_int_equal(run.steps[0].state, DIBS__STATE_OK);
         dibs__run_fini(&run);

@@ -204,6 +204,11 @@ dibs_status dibs__held_command_run(dibs__held_command *hc, char *data,
     return DIBS_OK;
 }
 
+bool dibs__held_command_held(const dibs__held_command *hc)
+{
+    return hc->has_locks && dibs__lock_or_set_valid_ms(&hc->locks) > 0;
+}
+
 int dibs__held_command_code(const dibs__held_command *hc)
 {
     return hc->code;

@@ -26,6 +26,8 @@ DIBS_MUST_CHECK dibs_status dibs__held_command_lock(dibs__held_command *hc,
  * dibs__held_command_code() is the exit code for it, and err says why. */
 dibs_status dibs__held_command_run(dibs__held_command *hc, char *data,
                                    size_t *len, dibs_error *err);
+/* Whether the lock is still held, as far as this process knows. */
+bool dibs__held_command_held(const dibs__held_command *hc);
 int dibs__held_command_code(const dibs__held_command *hc);
 
 /* Gives the lock back. If a signal ended all this before the command began, this process
