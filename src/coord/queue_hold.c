@@ -29,6 +29,27 @@ static void unref_life(dibs__lane_life *life)
         dibsx_free(life);
 }
 
+dibs_status dibs__settle_keep_text(dibs_item *item, const dibs__settlement *how,
+                                   dibs_error *err)
+{
+    const char *reason = how->reason;
+    size_t len = dibs__settle_text(how);
+
+    dibsx_free(item->reason);
+    item->reason = NULL;
+    if (!reason)
+        return DIBS_OK;
+    item->reason = dibsx_zalloc(len + 1);
+    if (!item->reason)
+        return dibsx_nomem(err, "a reason");
+    memcpy(item->reason, reason, len);
+    if (how->verb == DIBS__ITEM_ACK)
+        dibs__utf8_clean(item->reason);
+    else
+        dibs__text_clean(item->reason);
+    return DIBS_OK;
+}
+
 bool dibs__item_unref(dibs_item *item)
 {
     dibs_queue *q = item->q;

@@ -160,27 +160,6 @@ await_settled(dibs_item *item, dibs__settler *settler, dibs_error *err)
     return settler->rc;
 }
 
-dibs_status dibs__settle_keep_text(dibs_item *item, const dibs__settlement *how,
-                                   dibs_error *err)
-{
-    const char *reason = how->reason;
-    size_t len = dibs__settle_text(how);
-
-    dibsx_free(item->reason);
-    item->reason = NULL;
-    if (!reason)
-        return DIBS_OK;
-    item->reason = dibsx_zalloc(len + 1);
-    if (!item->reason)
-        return dibsx_nomem(err, "a reason");
-    memcpy(item->reason, reason, len);
-    if (how->verb == DIBS__ITEM_ACK)
-        dibs__utf8_clean(item->reason);
-    else
-        dibs__text_clean(item->reason);
-    return DIBS_OK;
-}
-
 dibs_status dibs__settle_want(dibs_item *item, const dibs__settlement *how,
                               dibs__settler *settler, dibs_error *err)
 {
