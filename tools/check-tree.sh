@@ -198,6 +198,11 @@ check_words() {
         sed -E 's/^(\.\/)?([^:]+:[0-9]+):.*/\2: belongs into an issue/'
 }
 
+# What a merge or a patch leaves behind: an old or a refused form of a file.
+check_leftovers() {
+    texts | tr '\0' '\n' | sed -nE 's|^(\./)?(.*\.(orig\|rej))$|\2: is left over from a merge or a patch; remove it|p'
+}
+
 {
     check_includes
     check_banned
@@ -205,6 +210,7 @@ check_words() {
     check_medians
     check_heads
     check_words || true
+    check_leftovers
 } >"$work/breaches"
 if [ -s "$work/breaches" ]; then
     cat "$work/breaches"

@@ -145,6 +145,42 @@ build_ahead() {
     build bench bench dibs_docs >/dev/null 2>&1
 }
 
+# lane NAME COMMAND: steps that run beside others. Their lines, and what failed in them,
+# are kept for join_lane.
+declare -A lanes=()
+lane() {
+    # shellcheck disable=SC2030 # join_lane takes them over
+    (
+        failed=() again=()
+        "$2" >"$logs/$1.txt"
+        {
+            [ ${#failed[@]} -eq 0 ] || printf 'failed+=(%q)\n' "${failed[@]}"
+            [ ${#again[@]} -eq 0 ] || printf 'again+=(%q)\n' "${again[@]}"
+        } >"$logs/$1.failed"
+    ) &
+    lanes[$1]=$!
+}
+
+join_lane() {
+    # shellcheck disable=SC2031 # as above
+    wait "${lanes[$1]}" || failed+=("$1: it did not end")
+    cat "$logs/$1.txt"
+    # shellcheck disable=SC1090 # made by lane
+    . "$logs/$1.failed"
+}
+
+guard_asan() {
+    step asan "build with clang, warnings as errors" build_warned asan &&
+        step asan "unit, contract, core, store, fault tests" tests asan -L "$guarded"
+}
+
+look_at_the_rest() {
+    step fuzz "each target for a moment" env SEED="$DIBS_SEED" tools/fuzz.sh 1
+    step bench "build optimised" build bench bench dibs_docs &&
+        step bench "short form, to see that it works" bench/run.sh build/bench --quick
+    step bench "what is installed is hardened" tests/tree/test_hardened.sh build/bench
+}
+
 beside=
 step packages "what the tests need" tools/install-packages.sh build test || exit 1
 # From here on a job has a group of processes of its own. The step above has not: it may
@@ -155,29 +191,15 @@ dev=$?
 build_ahead &
 [ $dev -ne 0 ] || step dev "all tests" tests dev
 wait
-# These two side by side, and the first is shown after the second.
-asan=
-if step asan "build with clang, warnings as errors" build_warned asan; then
-    step asan "unit, contract, core, store, fault tests" tests asan -L "$guarded" \
-        >"$logs/asan.txt" &
-    asan=$!
-    beside=$logs/asan-unitcontractcorestorefaulttests.log
-fi
+# Three lanes side by side; the first is shown as it goes, the others after it.
+lane asan guard_asan
+lane rest look_at_the_rest
+beside=$logs/asan-unitcontractcorestorefaulttests.log
 step tsan "build with gcc, warnings as errors" build_guarded tsan &&
     step tsan "unit, contract, core, store, fault tests" tests tsan -L "$guarded"
-# What is left is one by one, and the first still runs.
-step fuzz "each target for a moment" env SEED="$DIBS_SEED" tools/fuzz.sh 1
-step bench "build optimised" build bench bench dibs_docs &&
-    step bench "short form, to see that it works" bench/run.sh build/bench --quick
-step bench "what is installed is hardened" tests/tree/test_hardened.sh build/bench
 beside=
-if [ -n "$asan" ]; then
-    if ! wait "$asan"; then
-        failed+=("asan: tests")
-        note_failures asan "$logs/asan-unitcontractcorestorefaulttests.log"
-    fi
-    cat "$logs/asan.txt"
-fi
+join_lane rest
+join_lane asan
 
 # The closing lines of all runs and, when nothing went wrong, their sum.
 if [ ${#failed[@]} -gt 0 ]; then
@@ -193,6 +215,7 @@ if [ -s "$DIBS_JUDGE_LOG" ]; then
     sed 's/^/  /' "$DIBS_JUDGE_LOG"
 fi
 cat "$logs/summary.txt"
+# shellcheck disable=SC2031 # as above
 if [ ${#again[@]} -gt 0 ]; then
     printf 'again, each alone:\n'
     printf '  %s\n' "${again[@]}"

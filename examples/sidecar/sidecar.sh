@@ -8,6 +8,7 @@
 # command has the fencing token in DIBS_FENCE. It is killed (exit status 75) when the
 # client may no longer believe in the lock. NAME has neither quotes nor backslashes.
 set -u
+command -v curl >/dev/null || { echo "sidecar.sh: curl is not installed" >&2; exit 127; }
 name=$1
 shift
 ttl_ms=${DIBS_SESSION_TTL_MS:-15000}
@@ -85,8 +86,11 @@ done
 exec 3<&0 # a shell gives commands in the background no input
 DIBS_FENCE=$fence "$@" <&3 3<&- &
 work=$!
+clock && due_ms=$((now_ms + beat_ms))
 while kill -0 "$work" 2>/dev/null; do
-    [ "$((beats = ${beats:-0} + 1))" -gt "$((beat_ms / 100))" ] && beats=0 && beat
+    # Counted by the clock: on a busy machine a turn takes longer than its sleep.
+    clock && [ "$now_ms" -ge "$due_ms" ] && due_ms=$((now_ms + beat_ms)) && beat
+    [ "$path" ] || due_ms=0 # no session: ask the next daemon at once
     clock
     [ "$((now_ms + 500))" -ge "$until_ms" ] && kill -9 "$work" && until_ms=0
     sleep 0.1

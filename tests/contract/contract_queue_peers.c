@@ -170,6 +170,86 @@ static void lost_push_reply_of_a_done_item_makes_none(void **state)
     assert_int_equal(queue_stats(t).pushed, 1);
 }
 
+enum { LIFE_STEPS = 4, LIFE_ITEMS = 3 };
+
+/* One step of the life of a consumer. */
+static void live_step(lane *ln, int step, dibs__token *hand)
+{
+    switch (step) {
+    case 1:
+        lane_open(ln);
+        return;
+    case 2:
+        *hand = lane_take(ln).token;
+        return;
+    case 3:
+        lane_settle(ln, DIBS__ITEM_ACK, *hand, 0, NULL);
+        break;
+    default:
+        lane_settle(ln, DIBS__ITEM_NACK, *hand, 0, "not now");
+        break;
+    }
+    assert_status(lane_next(ln, 1, false), DIBS_OK); /* settles and takes */
+    assert_status(ln->settle[0].rc, DIBS_OK);
+    assert_int_equal(ln->count, 1);
+    *hand = ln->got[0].token;
+}
+
+/* Lives for so many steps, and is never heard of again. The last one settles all
+ * that it has before, so that it may shorten the lane. */
+static void
+live_and_die(contract *t, const char *queue, int steps, int64_t span_ms)
+{
+    pusher p = queue_pusher(t, 0);
+    lane ln = queue_lane(t, 0);
+    dibs__token hand = {0};
+
+    p.push.queue = ln.ask.queue = queue;
+    for (int i = 0; i < LIFE_ITEMS; i++)
+        push_ok(&p, "job");
+    for (int step = 1; step <= steps; step++) {
+        ln.ask.span_ms = step == steps ? span_ms : LONG_MS;
+        live_step(&ln, step, &hand);
+    }
+}
+
+/* How many are left in the queue; each is acked once. */
+static size_t take_and_ack_all(contract *t, const char *queue)
+{
+    lane ln = queue_lane(t, 1);
+    size_t count = 0;
+
+    ln.ask.queue = queue;
+    lane_open(&ln);
+    for (;;) {
+        assert_status(lane_next(&ln, 1, false), DIBS_OK);
+        if (ln.count == 0)
+            break;
+        assert_status(lane_end(&ln, DIBS__ITEM_ACK, ln.got[0].token, 0, NULL),
+                      DIBS_OK);
+        assert_true(++count <= LIFE_ITEMS);
+    }
+    lane_leave(&ln);
+    return count;
+}
+
+/* A request is done or not, so death comes after one of them. */
+static void kill_9_anywhere_loses_nothing(void **state)
+{
+    contract *t = *state;
+    int64_t span_ms = contract_brief_ms(BRIEF_MS);
+    char queues[LIFE_STEPS + 1][96];
+
+    for (int steps = 0; steps <= LIFE_STEPS; steps++) {
+        snprintf(queues[steps], sizeof(queues[steps]), "%s/%d", t->name, steps);
+        live_and_die(t, queues[steps], steps, span_ms);
+    }
+    queue_sleep(span_ms);
+    for (int steps = 0; steps <= LIFE_STEPS; steps++)
+        assert_int_equal(take_and_ack_all(t, queues[steps]),
+                         steps < 3 ? LIFE_ITEMS : LIFE_ITEMS - 1);
+}
+
 /* Below a second nothing is rounded away, nor refused. */
 static void short_windows_and_ttls(void **state)
 {
@@ -482,6 +562,7 @@ int contract_queue_peers(void)
         CONTRACT_TEST(plain_items_have_priority_0),
         CONTRACT_TEST(due_after_days),
         CONTRACT_TEST(lost_push_reply_of_a_done_item_makes_none),
+        CONTRACT_TEST(kill_9_anywhere_loses_nothing),
         CONTRACT_TEST(short_windows_and_ttls),
         CONTRACT_TEST(lane_names_are_never_reused),
         CONTRACT_TEST(a_full_batch_of_unrescuable_hides_nothing),

@@ -7,7 +7,8 @@ import select
 import sqlite3
 import subprocess
 
-from support import DIBS, PATIENCE, ROOT, Case, main, wait_until
+from runtools import PACE
+from support import DIBS, PATIENCE, ROOT, Case, main, span, wait_until
 
 FILE = """
 version: 1
@@ -203,7 +204,7 @@ class Runs(Jobs):
         self.ok("job", "load", self.file)
         run = self.start("order")
         work = "echo x >>begun; until test -e go; do sleep 0.02; done; echo done >&2; printf yes"
-        with subprocess.Popen([DIBS, "job", "resume", run, "approval", "--store-timeout", "100ms", "--", "sh", "-c", work],
+        with subprocess.Popen([DIBS, "job", "resume", run, "approval", "--store-timeout", span(0.1), "--", "sh", "-c", work],
                               env=self.env, cwd=self.folder) as first:
             self.addCleanup(self.finish, first)
             wait_until(lambda: self.text("begun"), "the work to begin")
@@ -212,7 +213,7 @@ class Runs(Jobs):
                 store.execute("BEGIN IMMEDIATE")
                 self.write("go", "")
                 # Several times as long as it waits for an answer: a caller that gives up does so by then.
-                select.select([], [], [], 1)
+                select.select([], [], [], PACE)
                 store.execute("ROLLBACK")
             self.assertEqual(first.wait(PATIENCE), 0)
         step = {step["name"]: step for step in self.run_of(run)["steps"]}["approve"]

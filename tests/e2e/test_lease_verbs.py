@@ -35,7 +35,7 @@ class Halves(Case):
         self.assertEqual(fences, sorted(set(fences)))
 
     def test_an_unrenewed_lease_ends(self):
-        token = self.acquire("x", "--ttl", "50ms")
+        token = self.acquire("x", "--ttl", span(0.2))
         wait_until(lambda: self.dibs("check", "x").returncode == 1, "the end of the lease")
         self.fails(122, "check", "x", "--token", token)
         self.fails(122, "renew", "x", "--token", token)

@@ -13,6 +13,7 @@ from support import PATIENCE, ROOT, Case, main, wait_until
 
 # In this order, on both sides. The listings are of a host that is called vm.
 UNLIKE = [
+    (re.compile(r"\bValkey\b"), "Redis"),
     (re.compile(r"\b" + re.escape(socket.gethostname()) + r"\b"), "vm"),
     (re.compile(r"\b[0-9a-f]{8}…|\b[0-9a-f]{32}(?:[0-9a-f]{8})?\b"), "HEX"),
     (re.compile(r"\b[0-9.]+(?:ms|us|s|m)\b"), "SPAN"),

@@ -15,7 +15,10 @@ class Members(Case):
         process = self.start(
             "join", *options, "g", "--", "sh", "-c", "echo $$; exec cat", stdin=subprocess.PIPE
         )
-        process.command = int(process.stdout.readline())
+        line = process.stdout.readline()
+        if not line:
+            self.assertEqual(process.wait(PATIENCE), 0, "it ended before its command began")
+        process.command = int(line)
         return process
 
     def test_a_member_is_there_while_its_command_runs(self):

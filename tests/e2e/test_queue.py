@@ -196,7 +196,7 @@ class Run(QueueCase):
         for code in ("0", "65", "75", "3"):
             self.push(code)
         self.push("kill")
-        self.run_all('read -r code; [ "$code" != kill ] || kill -9 $$; exit "$code"')
+        self.run_all('read -r code; [ "$code" != kill ] || kill -9 $$; exit "$code"', "--delay", "1h")
         self.assertEqual(self.stats("acked", "dead", "later", "out"), [1, 1, 3, 0])
         self.assertEqual(
             {item["data"]: item["reason"] for item in self.items("later") + self.items("dead")},

@@ -5,6 +5,7 @@ import os
 import shutil
 import signal
 import subprocess
+import tempfile
 import threading
 import time
 import uuid
@@ -334,6 +335,13 @@ class Moves(SessionCase):
 
         for kind in fences:
             fences[kind] = wait_until(lambda kind=kind: moved(kind), f"the lease of {kind} to move")
+
+    def test_without_curl(self):
+        """It says so, and does not try for ever."""
+        with tempfile.TemporaryDirectory() as empty:
+            done = subprocess.run([shutil.which("sh"), EXAMPLES["sh"][1], "x", "true"], env={"PATH": empty},
+                                  capture_output=True, text=True, timeout=PATIENCE, check=False)
+        self.assertEqual((done.returncode, done.stderr), (127, "sidecar.sh: curl is not installed\n"))
 
     def test_clients(self):
         """A daemon is killed, the next is drained: no client loses its lock. Then the lock is broken."""

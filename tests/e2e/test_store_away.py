@@ -8,7 +8,7 @@ from runtools import free_base
 from support import PATIENCE, Case, main, span, wait_until
 
 AWAY = "dibs: away: waiting for the store: "
-BACK = r"\Adibs: back: the store is back after [0-9.]+(ms|s|m[0-9]+s)\n\Z"
+BACK = r"\Adibs: back: the store is back after [0-9.]+(ms|s|m([0-9]+s)?)\n\Z"
 
 
 @unittest.skipUnless(shutil.which("redis-server") and shutil.which("redis-cli"), "Redis is not installed")

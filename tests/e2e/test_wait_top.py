@@ -55,8 +55,8 @@ class Waiting(Case):
         self.assertIn("waiting: x is held", waiting.stderr.readline())
         self.ok("release", "x", "--token", token)
         self.assertEqual(waiting.wait(PATIENCE), 0)
-        self.acquire("y", "--ttl", "100ms")
-        self.acquire("z", "--ttl", "200ms")
+        self.acquire("y", "--ttl", span(0.2))
+        self.acquire("z", "--ttl", span(0.3))
         self.ok("wait", "--interval", "1h", "y", "z")
 
     def test_it_stands_in_no_queue_and_gives_up(self):

@@ -10,8 +10,8 @@ import signal
 import sqlite3
 import time
 
-from runtools import alive, below
-from support import PATIENCE, ROOT, Case, main, wait_until
+from runtools import NotInTime, alive, below
+from support import PATIENCE, ROOT, Case, main, span, wait_until
 
 FILE = """
 version: 1
@@ -40,6 +40,8 @@ jobs:
   elsewhere: {shell: 'echo $DIBS_STEP >>placed', runs_on: eu}
 """
 
+UNAVAIL = 69  # the store did not answer in time
+
 
 class Work(Case):
     def setUp(self):
@@ -52,6 +54,8 @@ class Work(Case):
             known = self.joined()
             process = self.start("work", file or self.file, "--look-every", "1h", "--ttl", ttl, *args, stderr=log)
         wait_until(lambda: self.joined() > known or process.poll() is not None, "a node to join")
+        if process.poll() == UNAVAIL:
+            raise NotInTime(self.text("log"))
         self.assertIsNone(process.poll(), self.text("log"))
         return process
 
@@ -287,7 +291,7 @@ class Runs(Work):
         file = self.write("alone.yaml", """
 jobs: {alone: {run: ['true'], lock: {key: mine, retries: 1, retry_delay: 400ms}}}
 """)
-        node = self.node("--store-timeout", "200ms", file=file)
+        node = self.node("--store-timeout", span(0.2), file=file)
         token = self.acquire("mine", "-n")
         run = self.begin("alone")
         wait_until(lambda: self.run_of(run)["steps"][0]["state"] == "CLAIMED", "the claim")
@@ -310,7 +314,7 @@ jobs:
   kept: {{on_lost: finish, shell: '{work}'}}
   killed: {{on_lost: kill, shell: '{work}'}}
 """)
-        node = self.node("--store-timeout", "200ms", file=file, ttl="2s")
+        node = self.node("--store-timeout", span(0.2), file=file, ttl=span(2))
         runs = {job: self.begin(job) for job in ("kept", "killed")}
         pids = {job: int(wait_until(lambda name=f"pid-{job}": self.text(name).endswith("\n") and self.text(name), job))
                 for job in runs}

@@ -62,7 +62,7 @@ static dibs_barrier_state look(world *w)
 
 static void await_state(world *w, uint32_t seated, uint32_t arrived)
 {
-    dibsx_nsec end = dibsx_after_ms(dibsx_now(), WORLD_BOUND_MS);
+    dibsx_nsec end = dibsx_after_ms(dibsx_now(), pace_ms(WORLD_BOUND_MS));
     dibs_barrier_state at = look(w);
 
     for (; at.seated != seated || at.arrived != arrived; at = look(w)) {
@@ -73,7 +73,7 @@ static void await_state(world *w, uint32_t seated, uint32_t arrived)
 
 static void await_steps(world *w, int count)
 {
-    dibsx_nsec end = dibsx_after_ms(dibsx_now(), WORLD_BOUND_MS);
+    dibsx_nsec end = dibsx_after_ms(dibsx_now(), pace_ms(WORLD_BOUND_MS));
 
     while (world_seen(w, DIBS__STEP_MEET) < count) {
         IN_TIME(dibsx_now() < end);

@@ -109,19 +109,20 @@ static void it_recovers_alone_without_the_store(void **state)
         open_breaker(w->one, DIBS_BREAKER_OPTS(.threshold = 1, .need = 2,
                                                .probes = 5, .recovery_ms = 1));
     dibs_pass pass, second;
+    int probes = 0;
 
     assert_true(call(br, false));
     while (look(br).version == 0)
         poll(NULL, 0, 1);
     cut_store(w, DIBS__FAULT_DROP_BEFORE);
-    (void)look(br);
-    for (int i = 0; i < 2; i++) {
+    /* More than two, if a report that was under way is answered between them. */
+    for (; look(br).state != DIBS_BREAKER_CLOSED; probes++) {
         while (dibs_breaker_enter(br, &pass, NULL) != DIBS_OK)
             poll(NULL, 0, 1);
         assert_int_equal(dibs_breaker_enter(br, &second, NULL), DIBS_BUSY);
         dibs_breaker_leave(br, &pass, true);
     }
-    assert_int_equal(look(br).state, DIBS_BREAKER_CLOSED);
+    assert_true(probes >= 2);
     assert_true(look(br).alone);
     assert_true(call(br, true));
     world_heal(w);
@@ -140,13 +141,16 @@ static void a_report_without_an_answer_is_forgotten(void **state)
     int seen;
 
     assert_true(call(br, true));
+    while (look(other).good < 1)
+        poll(NULL, 0, 1);
     world_fault(w, DIBS__STEP_METER, DIBS__FAULT_DROP_AFTER, -1);
     seen = world_seen(w, DIBS__STEP_METER);
     assert_true(call(br, false));
     while (world_seen(w, DIBS__STEP_METER) < seen + 1)
         poll(NULL, 0, 1);
     world_heal(w);
-    assert_int_equal(look(other).bad, 1);
+    while (look(other).bad < 1)
+        poll(NULL, 0, 1);
     assert_false(look(br).alone);
     assert_true(call(br, false));
     while (look(other).bad < 2)

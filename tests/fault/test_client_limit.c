@@ -46,7 +46,7 @@ static void a_store_that_is_away_fails_the_call(void **state)
 static void its_share_is_counted_here(void **state)
 {
     world *w = *state;
-    dibsx_nsec end = dibsx_after_ms(dibsx_now(), WORLD_BOUND_MS);
+    dibsx_nsec end = dibsx_after_ms(dibsx_now(), pace_ms(WORLD_BOUND_MS));
     dibs_limit *limit =
         open_limit(w, DIBS_LIMIT_OPTS(.count = 1, .period_ms = HOUR_MS,
                                       .burst = 9, .clients = 3,

@@ -55,7 +55,7 @@ static void join_all(dibs_client *cl, member *members, size_t count)
 /* Waits until a count of the member is so high. */
 static void await_count(dibs_client *cl, const int *count, int least)
 {
-    dibsx_nsec end = dibsx_after_ms(dibsx_now(), WORLD_BOUND_MS);
+    dibsx_nsec end = dibsx_after_ms(dibsx_now(), pace_ms(WORLD_BOUND_MS));
     bool enough;
 
     do {

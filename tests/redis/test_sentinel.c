@@ -189,6 +189,49 @@ static void a_wait_rides_through(void **state)
     dibs_lock_free(wanted);
 }
 
+static void *reserve_main(void *arg)
+{
+    dibs_item *item = NULL;
+    dibs_error err = {0};
+    dibs_status rc = dibs_queue_reserve(arg, 30000, &item, &err);
+
+    if (rc == DIBS_OK)
+        rc = dibs_item_ack(item, &err);
+    if (rc != DIBS_OK)
+        fprintf(stderr, "reserve: %s\n", err.message);
+    dibs_item_free(item);
+    return (void *)(uintptr_t)rc;
+}
+
+static uint64_t count_waiting(dibs_client *cl, const char *queue)
+{
+    dibs_queue_info at = {.size = sizeof(at)};
+
+    return dibs_queue_stats(cl, queue, &at, NULL) == DIBS_OK ? at.waiting : 0;
+}
+
+/* A consumer that waits gets what is pushed to the next primary. */
+static void waiting_survives_failover(void **state)
+{
+    dibsx_nsec end = dibsx_after_ms(dibsx_now(), WORLD_BOUND_MS);
+    dibs_queue *taken = NULL, *fed = NULL;
+    pthread_t thread;
+    void *rc = NULL;
+
+    (void)state;
+    CHECK(DIBS_OK, dibs_queue_new(sc.one, "ride", NULL, &taken, err));
+    CHECK(DIBS_OK, dibs_queue_new(sc.other, "ride", NULL, &fed, err));
+    assert_int_equal(pthread_create(&thread, NULL, reserve_main, taken), 0);
+    while (count_waiting(sc.other, "ride") == 0)
+        IN_TIME(dibsx_now() < end);
+    kill_primary();
+    CHECK(DIBS_OK, dibs_queue_push(fed, "x", 1, NULL, NULL, err));
+    pthread_join(thread, &rc);
+    assert_status((uintptr_t)rc, DIBS_OK);
+    dibs_queue_free(fed);
+    dibs_queue_free(taken);
+}
+
 /* A switch without a crash: the old primary lives on as a replica. */
 static void a_planned_switch_is_followed(void **state)
 {
@@ -560,6 +603,7 @@ int main(void)
         SCENE_TEST(a_planned_switch_is_followed),
         SCENE_TEST(a_step_waits_for_the_next_primary),
         SCENE_TEST(a_lease_outlives_a_failover),
+        SCENE_TEST(waiting_survives_failover),
         SCENE_TEST(a_wait_rides_through),
     };
 

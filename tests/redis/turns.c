@@ -7,7 +7,11 @@
 #include <pthread.h>
 #include <sched.h>
 
-enum { THREADS = TURNS_CLIENTS * TURNS_EACH, WAIT_MS = 30000 };
+enum {
+    THREADS = TURNS_CLIENTS * TURNS_EACH,
+    WAIT_MS = 30000,
+    BOUND_MS = 60000
+};
 
 typedef struct taker {
     turns *tn;
@@ -46,7 +50,7 @@ static void *take_turns(void *arg)
     taker *tk = arg;
     turns *tn = tk->tn;
 
-    while (dibsx_now() < tn->until) {
+    while (!atomic_load(&tn->over)) {
         dibs_error err = {0};
         dibs_status rc = dibs_lock_acquire(tk->lock, &err);
 
@@ -80,13 +84,22 @@ static dibs_client *open_client(turns *tn)
     return cl;
 }
 
+static bool goes_on(const turns *tn, dibsx_nsec from_at)
+{
+    dibsx_nsec now = dibsx_now();
+
+    return now < dibsx_after_ms(from_at, tn->span_ms) ||
+           (atomic_load(&tn->taken) < TURNS_LEAST &&
+            now < dibsx_after_ms(from_at, pace_ms(BOUND_MS)));
+}
+
 void turns_run(turns *tn, void (*nuisance)(void *arg), void *arg,
                int64_t every_ms)
 {
     dibs_client *clients[TURNS_CLIENTS];
     taker takers[THREADS];
+    dibsx_nsec from_at = dibsx_now();
 
-    tn->until = dibsx_after_ms(dibsx_now(), tn->span_ms);
     for (int i = 0; i < TURNS_CLIENTS; i++)
         clients[i] = open_client(tn);
     for (int i = 0; i < THREADS; i++) {
@@ -98,10 +111,11 @@ void turns_run(turns *tn, void (*nuisance)(void *arg), void *arg,
                                         &takers[i]),
                          0);
     }
-    while (dibsx_now() < tn->until) {
+    while (goes_on(tn, from_at)) {
         world_sleep_ms(every_ms);
         nuisance(arg);
     }
+    atomic_store(&tn->over, true);
     for (int i = 0; i < THREADS; i++) {
         assert_int_equal(pthread_join(takers[i].thread, NULL), 0);
         dibs_lock_free(takers[i].lock);

@@ -9,14 +9,18 @@
 
 #include <stdatomic.h>
 
-enum { TURNS_CLIENTS = 3, TURNS_EACH = 2 }; /* threads of each client */
+enum {
+    TURNS_CLIENTS = 3,
+    TURNS_EACH = 2, /* threads of each client */
+    TURNS_LEAST = 20
+};
 
 typedef struct turns {
     const char *url;
     const char *name;
     int64_t ttl_ms;
-    int64_t span_ms; /* for how long turns are begun */
-    dibsx_nsec until;
+    int64_t span_ms; /* for how long turns are begun, at least */
+    atomic_bool over;
     atomic_int inside;
     atomic_llong counter;  /* read, then written: two holders lose a step */
     atomic_ullong fence;   /* of the last holder */
@@ -29,8 +33,8 @@ typedef struct turns {
     atomic_int warned;     /* ... and the library logged a warning */
 } turns;
 
-/* Takes turns until the time is over; the results are in `tn`. While at it,
- * calls nuisance(arg) every `every_ms` on the calling thread. */
+/* Takes turns until the time is over, and until there were TURNS_LEAST of them, which
+ * takes longer on a slow machine; the results are in `tn`. While at it, calls nuisance(arg) every `every_ms` on the calling thread. */
 void turns_run(turns *tn, void (*nuisance)(void *arg), void *arg,
                int64_t every_ms);
 

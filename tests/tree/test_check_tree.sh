@@ -98,6 +98,8 @@ caught src/base/planted.c 'does not begin with' <<<'/* SPDX-License-Identifier: 
 caught src/base/planted.c 'has no SPDX' <<<'/* planted.c - no licence. */'
 caught docs/planted.md 'names a path of one machine' <<<"see $(printf '/%s/me/x' home)"
 caught docs/planted.md 'belongs into an issue' <<<"$(printf 'TO%s' DO): finish"
+caught src/cli/planted.c.orig 'is left over' <<<"$head"
+caught docs/planted.md.rej 'is left over' <<<'@@ -1 +1 @@'
 
 passes src/base/planted.c <<END
 $head#include "base/buf.h"
