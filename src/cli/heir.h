@@ -4,7 +4,12 @@
  * watches it. If this process is the heir and waits, the thread ends the wait, so that
  * the caller asks again with the highest priority. If this process leads, the thread
  * looks until the heir is at the head of the queue; then it asks for the end of the
- * command, and the caller gives the lease back after that. */
+ * command, and the caller gives the lease back after that.
+ *
+ * Candidates of the library do the same in src/coord/election_heir.c. The two share no
+ * code: there a machine decides under the mutex of a handle, and the term ends by it;
+ * here the lease is one of `dibs run`, and ends after a tree of processes. All they have
+ * in common is the search for the heir, which each has in the types of its layer. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_CLI_HEIR_H
 #define DIBS_CLI_HEIR_H

@@ -4,7 +4,8 @@
  * watches. The one that is meant leaves its place in the queue and asks again with the
  * highest priority. The leader gives the lease back when it sees the heir at the head
  * of the queue: in the call of its program (election_transfer.c), or here if another
- * process asked (`dibs leader --transfer`). */
+ * process asked (`dibs leader --transfer`). src/cli/heir.h says why `dibs elect` has its
+ * own. */
 /* SPDX-License-Identifier: MIT */
 #include "base/cond.h"
 #include "coord/election.h"
