@@ -1,7 +1,8 @@
 /* own_store.c - the word that a store is of one user alone.
  *
  * A file beside the database, `FILE.told`, remembers that it was said: cron mails
- * every word, so that once must be enough. */
+ * every word, so that once must be enough. A variable that names a store in vain is
+ * spoken of each time. */
 /* SPDX-License-Identifier: MIT */
 #include "cli/own_store.h"
 
@@ -10,6 +11,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -45,13 +47,34 @@ static bool has_another(const char *path)
            (stat(machine_store, &at) == 0 || errno == EACCES);
 }
 
+/* Variables that people set to name a store: without a word, a lock would be taken
+ * where no other holder looks. */
+static const char *mistaken_variable(void)
+{
+    static const char *const names[] = {
+        "DIBS_STORE",    "DIBS_STORE_URL",    "DIBS_URI",   "DIBS_SERVER",
+        "DIBS_HOST",     "DIBS_BACKEND",      "DIBS_REDIS", "DIBS_REDIS_URL",
+        "DIBS_POSTGRES", "DIBS_POSTGRES_URL", "DIBS_DB",    "DIBS_DATABASE_URL",
+    };
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        if (getenv(names[i]))
+            return names[i];
+    return NULL;
+}
+
 void dibs__own_store_note(const dibs__command *cmd, const dibs_client *cl)
 {
+    const char *mistaken = mistaken_variable();
     dibsx_url url;
 
     if (dibs__opt_flag(cmd, "quiet") || dibs__opt_text(cmd, "url") ||
         dibsx_url_parse(dibs_url(cl), &url, NULL) != DIBS_OK)
         return;
+    if (mistaken)
+        dibs__cli_say("%s is set, which dibs does not read, so that %s is the "
+                      "store; name the store you mean in DIBS_URL",
+                      mistaken, url.path ? url.path : dibs_url(cl));
     if (url.path && !is_shared(url.path) && tell_once(url.path))
         dibs__cli_say("no store is configured, so this user has one of its "
                       "own, %s; locks of other users%s do not count here; "

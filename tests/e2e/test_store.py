@@ -132,6 +132,18 @@ class Users(Case):
         for verb in (["run", "k", "--", "true"], ["ls"]):
             self.assertEqual(self.dibs(*verb).stderr, "")
 
+    def test_a_variable_that_names_a_store_in_vain_is_told(self):
+        self.env["DIBS_STORE"] = "redis://127.0.0.1:1"
+        self.assertEqual(self.dibs("run", "k", "--", "true").stderr, "")
+        del self.env["DIBS_URL"]
+        self.dibs("run", "k", "--", "true")
+        again = self.dibs("run", "k", "--", "true")
+        self.assertEqual(again.returncode, 0)
+        self.assertIn("DIBS_STORE is set, which dibs does not read, so that " + self.path("dibs/dibs.db"), again.stderr)
+        self.assertIn("DIBS_URL", again.stderr)
+        self.assertNotIn("127.0.0.1:1", again.stderr)
+        self.assertEqual(self.dibs("-q", "ls").stderr, "")
+
     @unittest.skipUnless(may_unshare(), "only root can have a /var/lib of its own")
     def test_the_store_of_the_machine(self):
         del self.env["DIBS_URL"], self.env["XDG_STATE_HOME"]
