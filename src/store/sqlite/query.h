@@ -3,7 +3,7 @@
 #ifndef DIBS_STORE_SQLITE_QUERY_H
 #define DIBS_STORE_SQLITE_QUERY_H
 
-/* Prepared when first used; their text is in conn.c. */
+/* Prepared when first used; their text is in query.c. */
 typedef enum dibs__sqlite_query {
     DIBS__SQL_BEGIN,
     DIBS__SQL_COMMIT,
@@ -131,5 +131,7 @@ typedef enum dibs__sqlite_query {
     DIBS__SQL_ORDERED_DROP,
     DIBS__SQL_COUNT
 } dibs__sqlite_query;
+
+extern const char *const dibs__sqlite_query_text[DIBS__SQL_COUNT];
 
 #endif
