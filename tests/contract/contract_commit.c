@@ -629,10 +629,35 @@ static void each_size_is_answered_once(void **state)
     }
 }
 
+/* All of them have one slot in a cluster, and share what a slot has. */
+static void values_are_read_beside_a_roster(void **state)
+{
+    contract *t = *state;
+    const char *const keys[] = {commit_name(t, "a"), commit_name(t, "b")};
+    char id[DIBS_OWNER_SIZE], dump[CONTRACT_DUMP], expected[CONTRACT_DUMP];
+    dibs__meet seat = {.name = commit_name(t, "seats"),
+                       .id = id,
+                       .who = "host:1 contract",
+                       .verb = DIBS__SIT,
+                       .ttl_ms = 60000};
+    dibs__store *st = t->st[0];
+    dibs_error err = {0};
+
+    contract_owner(id);
+    assert_status(st->ops->roster->meet(st, &seat, 1, contract_soon(), &err),
+                  DIBS_OK);
+    assert_status(seat.rc, DIBS_OK);
+    commit_dump(t, keys, 2, NULL, 0, dump);
+    snprintf(expected, sizeof(expected), "%s=0/-/ttl\n%s=0/-/ttl\n", keys[0],
+             keys[1]);
+    assert_string_equal(dump, expected);
+}
+
 int contract_commit(void)
 {
     const struct CMUnitTest tests[] = {
         CONTRACT_TEST(all_of_it_is_done),
+        CONTRACT_TEST(values_are_read_beside_a_roster),
         CONTRACT_TEST(what_is_taken_away_goes),
         CONTRACT_TEST(a_refused_commit_changes_nothing),
         CONTRACT_TEST(stale_says_which_check_and_what_is_there),

@@ -1,5 +1,5 @@
 -- meet.lua - the roster rule of src/store/meet.c, for some items one after the other.
--- KEYS: for each item roster till new; fence
+-- KEYS: for each item roster till new; fence; in a cluster one that is never there
 -- ARGV: publish; for each item verb id fence after need ttl_ms flags settle_ms
 --       by_us who
 --   flags: f fixed, b break, s strict, q quiet
@@ -16,7 +16,8 @@ local OK, BUSY, TIMEOUT, LOST, STALE, NOTFOUND, MISMATCH = 0, 1, 2, 3, 4, 5, 6
 
 --include fence
 --include tell_topic
-local publish, watermark = ARGV[1], KEYS[#KEYS]
+local count = math.floor((#KEYS - 1) / 3)
+local publish, watermark = ARGV[1], KEYS[3 * count + 1]
 local time = call('TIME')
 local now = time[1] * 1000000 + time[2]
 
@@ -366,7 +367,7 @@ end
 
 local answers = {}
 
-for i = 1, (#KEYS - 1) / 3 do
+for i = 1, count do
     answers[i] = meet(i)
 end
 return answers

@@ -86,11 +86,25 @@ static bool is_about(const char *reply, const meaning *m)
     return strncmp(reply, "ERR ", 4) == 0 && strstr(reply, inner) != NULL;
 }
 
+/* A mistake in the data of a name is worth a report: with the script, and the line in it
+ * at which the server met it, if it says so. */
+static dibs_status
+fail_with_place(const meaning *m, const char *reply, dibs_error *err)
+{
+    const char *place = strstr(reply, "script: ");
+
+    return dibsx_fail_at(err, m->status, m->code, "%s%s%s%s", m->text,
+                         place ? " (" : "", place ? place : "",
+                         place ? ")" : "");
+}
+
 dibs_status dibs__redis_fail(const char *reply, dibs_error *err)
 {
     for (size_t i = 0; i < sizeof(meanings) / sizeof(meanings[0]); i++) {
         const meaning *m = &meanings[i];
 
+        if (is_about(reply, m) && strcmp(m->code, "WRONGTYPE") == 0)
+            return fail_with_place(m, reply, err);
         if (is_about(reply, m))
             return dibsx_fail_at(err, m->status,
                                  strchr(m->code, ' ') ? "ERR" : m->code, "%s",
