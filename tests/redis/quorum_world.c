@@ -93,6 +93,27 @@ void quorum_await_holding(quorum *q, const char *name, size_t count)
     }
 }
 
+void quorum_restart_noted(quorum *q, size_t node)
+{
+    static const char *const fields[] = {"run", "from", "longest", "durable",
+                                         "seen"};
+    enum { FIELDS = sizeof(fields) / sizeof(fields[0]) };
+    fleet_node *nd = &q->fl.nodes[node];
+    char *noted[FIELDS];
+
+    for (size_t i = 0; i < FIELDS; i++) {
+        noted[i] = server_ask(&nd->sv, "HGET", "dibs:node", fields[i], NULL);
+        assert_non_null(noted[i]);
+    }
+    server_kill(&nd->sv);
+    assert_true(fleet_restart(nd, true));
+    for (size_t i = 0; i < FIELDS; i++) {
+        assert_true(server_tell(&nd->sv, "HSET", "dibs:node", fields[i],
+                                noted[i], NULL));
+        free(noted[i]);
+    }
+}
+
 void quorum_await_ready(dibs_client *cl)
 {
     dibs_lock *lock = world_lock(cl, "ready", DIBS_LOCK_OPTS(.ttl_ms = 1000));

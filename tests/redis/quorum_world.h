@@ -39,6 +39,10 @@ size_t quorum_holding(quorum *q, const char *name);
 /* Waits until so many have it. */
 void quorum_await_holding(quorum *q, const char *name, size_t count);
 
+/* Restarts a node as from a file of before its latest grants: it has its note of the
+ * run that it was asked in, and nothing else. */
+void quorum_restart_noted(quorum *q, size_t node);
+
 /* Waits until the client can take and give back a lock that is nobody's. */
 void quorum_await_ready(dibs_client *cl);
 

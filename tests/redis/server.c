@@ -303,7 +303,7 @@ void server_resume(server *sv)
     sv->paused = false;
 }
 
-enum { WORDS_MAX = 16 };
+enum { WORDS_MAX = 24 };
 
 static char *ask_words(const server *sv, const char *const *words)
 {

@@ -5,6 +5,7 @@
 #include "proxy.h"
 #include "quorum_world.h"
 #include <dibs/elect.h>
+#include <dibs/monitor.h>
 
 #include <inttypes.h>
 #include <unistd.h>
@@ -112,6 +113,57 @@ static void the_short_way_is_for_direct_connections(void **state)
     dibs_close(cl);
     for (size_t i = 0; i < 2; i++)
         proxy_stop(&between[i]);
+}
+
+static bool ignore_lease(const dibs_lease_info *info, void *arg)
+{
+    (void)info;
+    (void)arg;
+    return true;
+}
+
+/* Reads through a client until each of these nodes has answered it. */
+static void read_from(quorum *q, dibs_client *cl, size_t nodes)
+{
+    dibsx_nsec end = dibsx_after_ms(dibsx_now(), WORLD_BOUND_MS);
+    size_t answered = 0;
+
+    while (answered < nodes) {
+        if (dibsx_now() >= end)
+            MISSED("%zu of %zu nodes were read from", answered, nodes);
+        (void)!dibs_lease_list(cl, NULL, ignore_lease, NULL, NULL);
+        answered = 0;
+        for (size_t i = 0; i < nodes; i++)
+            answered += server_info(&q->fl.nodes[i].sv, "commandstats",
+                                    "cmdstat_scan") > 0;
+    }
+}
+
+/* Three of five lose a lease, and keep their note of the run that the client has
+ * learned from them. It is connected to them anew, by a reading, which asks for no
+ * run: on that connection the short way is not for it. */
+static void a_run_is_known_on_the_connection_it_was_learned_on(void **state)
+{
+    quorum *q = *state;
+    dibs_lock *next = short_lock(q->one, "a");
+    dibs_lock *held = world_lock(q->other, "a",
+                                 DIBS_LOCK_OPTS(.ttl_ms = 30000,
+                                                .flags = DIBS_LOCK_NO_RENEW));
+    dibs_error why = {0};
+
+    take_again(q, next);
+    take_again(q, next);
+    assert_int_equal(with_full_rule(q), 0);
+    CHECK(DIBS_OK, dibs_lock_try(held, err));
+    quorum_await_holding(q, "a", QUORUM_NODES);
+    for (size_t i = 0; i < 3; i++)
+        quorum_restart_noted(q, i);
+    read_from(q, q->one, 3);
+    assert_int_not_equal(dibs_lock_try(next, &why), DIBS_OK);
+    print_message("%s\n", why.message);
+    assert_int_equal(quorum_holding(q, "a"), 2);
+    dibs_lock_free(held);
+    dibs_lock_free(next);
 }
 
 /* One node has given a higher fence to others: that is the one. */
@@ -579,6 +631,8 @@ int main(int argc, char **argv)
         QUORUM_TEST(a_lock_is_on_all_nodes_under_one_fence),
         QUORUM_TEST(a_free_name_is_granted_the_short_way),
         QUORUM_TEST(the_short_way_is_for_direct_connections),
+        QUORUM_TEST_FORGETFUL(
+            a_run_is_known_on_the_connection_it_was_learned_on),
         QUORUM_TEST(the_highest_fence_is_written_back),
         QUORUM_TEST(a_node_far_ahead_is_left_out),
         QUORUM_TEST(fences_rise_over_clients_and_nodes),

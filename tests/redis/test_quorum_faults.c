@@ -224,27 +224,6 @@ static void flushed_nodes_sit_out(void **state)
     expect_to_sit_out(q, flush);
 }
 
-/* As from a file of before its latest grants: it has its note of the run that it was
- * asked in, and nothing else. */
-static void restart_with_old_note(fleet_node *nd)
-{
-    static const char *const fields[] = {"run", "from", "longest", "durable",
-                                         "seen"};
-    enum { FIELDS = sizeof(fields) / sizeof(fields[0]) };
-    char *noted[FIELDS];
-
-    for (size_t i = 0; i < FIELDS; i++) {
-        noted[i] = server_ask(&nd->sv, "HGET", "dibs:node", fields[i], NULL);
-        assert_non_null(noted[i]);
-    }
-    restart_empty(nd);
-    for (size_t i = 0; i < FIELDS; i++) {
-        assert_true(server_tell(&nd->sv, "HSET", "dibs:node", fields[i],
-                                noted[i], NULL));
-        free(noted[i]);
-    }
-}
-
 /* Three of five lose a lease, and keep their note of an earlier run, which the client
  * that asks has learned from them as well: the new run must not pass for that one. */
 static void nodes_that_lost_their_latest_grants_sit_out(void **state)
@@ -269,7 +248,7 @@ static void nodes_that_lost_their_latest_grants_sit_out(void **state)
     until = end_of(held);
     quorum_await_holding(q, "a", QUORUM_NODES);
     for (size_t i = 0; i < 3; i++)
-        restart_with_old_note(&q->fl.nodes[i]);
+        quorum_restart_noted(q, i);
     CHECK(DIBS_OK, world_try_until(next, WORLD_BOUND_MS));
     assert_true(dibsx_now() >= until);
     assert_true(dibs_lock_fence(next) > fence);

@@ -194,6 +194,8 @@ static bool merge_entries(const showing *sh, found *const *same, size_t count,
             memcpy(out->who, entry->who, sizeof(out->who));
         if (entry->age_ms > out->age_ms)
             out->age_ms = entry->age_ms;
+        /* One node is enough: only the owner can have told it. */
+        out->left = out->left || entry->left;
     }
     if (dibs__ballot_count(&bl) == DIBS__WON) {
         out->fence = dibs__ballot_fence(&bl);

@@ -5,15 +5,10 @@
 #include "store/quorum_steps.h"
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "store/redis/lease_words.h"
+#include "store/redis/quorum_vote.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-
-#define KEY_NODE "dibs:node"
-
-/* The scripts count in microseconds, exactly up to here. */
-#define WALL_MAX_US (INT64_C(1) << 53)
 
 /* Leases renewed by one script, each with four keys and three words. */
 enum { BATCH = 36, ITEMS_AT = 3 };
@@ -183,7 +178,7 @@ static int read_word(const redisReply *reply, dibs__node_word *word)
 
     if (!dibs__reply_int(dibs__reply_item(reply, 1), &read.wall_us) ||
         !dibs__reply_int(dibs__reply_item(reply, 2), &read.sits_out_ms) ||
-        read.wall_us <= 0 || read.wall_us > WALL_MAX_US ||
+        read.wall_us <= 0 || read.wall_us > DIBS__WALL_MAX_US ||
         read.sits_out_ms < 0 || read.sits_out_ms > DIBS__SPAN_MAX_MS)
         return -1;
     *word = read;
@@ -202,29 +197,6 @@ no_vote(int status, const dibs__node_word *word, dibs_error *err)
                           "may have forgotten leases, votes in %" PRId64 " s",
                           (word->sits_out_ms + 999) / 1000);
     return dibsx_fail(err, DIBS_REFUSED, "its clock is behind the fences");
-}
-
-static void add_voter(dibs__words *words, const dibs__voter *voter,
-                      char longest[DIBS__NUMBER_MAX])
-{
-    dibs__words_puts(words, voter->run_id);
-    dibs__words_puts(words, voter->durable ? "1" : "0");
-    dibs__words_number(words, dibs__step_span(voter->longest_ms), longest);
-}
-
-/* The words of an ask for a vote that follow the keys of its name; `numbers` holds some
- * of them. */
-static void
-add_vote(dibs__words *words, const dibs__voter *voter, const dibs__ask *ask,
-         uint64_t fence, char numbers[3][DIBS__NUMBER_MAX])
-{
-    dibs__words_puts(words, DIBS__KEY_FENCE);
-    dibs__words_puts(words, KEY_NODE);
-    add_voter(words, voter, numbers[0]);
-    dibs__words_puts(words, ask->owner);
-    dibs__words_number(words, dibs__step_span(ask->ttl_ms), numbers[1]);
-    dibs__words_add(words, ask->who, strnlen(ask->who, DIBS__WHO_MAX - 1));
-    dibs__words_number(words, (int64_t)fence, numbers[2]);
 }
 
 /* Reads a letter for each slot. */
@@ -280,23 +252,15 @@ grant_free(dibs__redis *rd, const dibs__voter *voter, const dibs__ask *ask,
            uint64_t fence, dibsx_nsec deadline, dibs__answer *ans,
            dibs__node_word *word, dibs_error *err)
 {
-    char numbers[3][DIBS__NUMBER_MAX];
     redisReply *reply = NULL;
-    dibs__words words;
-    dibs__keys keys;
+    dibs__vote_command cm;
     dibs_status rc;
 
-    dibs__keys_of(ask->name, &keys);
-    dibs__script_begin(&words, DIBS__SCRIPT_quorum_free, "4");
-    dibs__words_add(&words, keys.key[0], keys.len[0]);
-    dibs__words_add(&words, keys.key[1], keys.len[1]);
-    add_vote(&words, voter, ask, fence, numbers);
+    dibs__vote_write_free(voter, ask, fence, &cm);
     rc = dibs__script_run_on(rd->steps, voter->link, DIBS__SCRIPT_quorum_free,
-                             &words, deadline, &reply, err);
+                             &cm.words, deadline, &reply, err);
     if (rc == DIBS_OK) {
-        rc = reply->type == REDIS_REPLY_INTEGER
-                 ? DIBS_BUSY
-                 : judge_reply(ask, reply, ans, word, err);
+        rc = dibs__vote_judge_free(ask, fence, reply, ans, word, err);
         if (rc == DIBS_UNKNOWN)
             dibs__step_distrust(rd->steps, ask->name, NULL);
     }
@@ -327,7 +291,7 @@ static dibs_status grant_lease(struct dibs__store *st, const dibs__voter *voter,
     dibs__keys_of(ask->name, &keys);
     dibs__script_begin(&words, DIBS__SCRIPT_quorum_grant, "6");
     dibs__keys_add(&keys, &words);
-    add_vote(&words, voter, ask, fence, numbers);
+    dibs__vote_add(&words, voter, ask, fence, numbers);
     dibs__words_number(&words, permit ? ask->capacity : 0, slot[0]);
     dibs__words_number(&words, permit ? ask->priority : 0, slot[1]);
     if (fill)
@@ -372,12 +336,12 @@ static void write_batch(batch *bt, const dibs__voter *voter,
              2 + DIBS__KEYS * count);
     dibs__script_begin(words, DIBS__SCRIPT_quorum_renew, bt->key_count);
     dibs__words_puts(words, DIBS__KEY_FENCE);
-    dibs__words_puts(words, KEY_NODE);
+    dibs__words_puts(words, DIBS__KEY_NODE);
     for (size_t i = 0; i < count; i++) {
         dibs__keys_of(items[i].name, &bt->keys[i]);
         dibs__keys_add(&bt->keys[i], words);
     }
-    add_voter(words, voter, bt->longest);
+    dibs__vote_add_voter(words, voter, bt->longest);
     for (size_t i = 0; i < count; i++) {
         dibs__words_puts(words, items[i].owner);
         dibs__words_number(words, (int64_t)items[i].fence, bt->fences[i]);
