@@ -80,7 +80,9 @@ typedef struct dibs__lease_ops {
                            dibsx_nsec deadline, dibs__entries_fn *each,
                            void *arg, dibs_error *err);
 
-    /* Every name in use that begins with `begins`, in order. */
+    /* Every name in use that begins with `begins`, in order. A store that needs many
+     * requests for a list may give each of them the time until `deadline`: it goes on
+     * while the server answers. */
     dibs_status (*list)(struct dibs__store *st, const char *begins,
                         dibsx_nsec deadline, dibs__entries_fn *each, void *arg,
                         dibs_error *err);

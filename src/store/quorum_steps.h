@@ -1,6 +1,6 @@
 /* quorum_steps.h - the steps that a store offers as a node of a quorum.
  *
- * Beside the lease steps a node of a quorum answers three. A grant is as
+ * Beside the lease steps a node of a quorum answers four. A grant is as
  * `acquire` without a queue, but the fence is proposed: the node gives the
  * higher of that and one above the last it gave. Afterwards the fence can be
  * raised to the one that the quorum has agreed on. Giving up is the `release`
@@ -17,6 +17,7 @@
 
 #include "base/clock.h"
 #include "store/lease_args.h"
+#include "store/lease_entry.h"
 
 struct dibs__store;
 
@@ -71,6 +72,12 @@ typedef struct dibs__quorum_steps_ops {
                          dibs__renewal *items, size_t count,
                          dibsx_nsec deadline, dibs__node_word *word,
                          dibs_error *err);
+
+    /* As the list of store/lease.h, and `deadline` is that of the whole: a node does
+     * nothing else meanwhile. */
+    dibs_status (*list)(struct dibs__store *st, const char *begins,
+                        dibsx_nsec deadline, dibs__entries_fn *each, void *arg,
+                        dibs_error *err);
 } dibs__quorum_steps_ops;
 
 #endif

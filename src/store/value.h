@@ -58,7 +58,7 @@ typedef struct dibs__value_ops {
                        uint64_t expected, dibsx_nsec deadline, dibs_error *err);
 
     /* Every key that begins with `begins`, in order. The store is not locked
-     * while `each` runs. */
+     * while `each` runs. For the deadline see the list of store/lease.h. */
     dibs_status (*list)(struct dibs__store *st, const char *begins,
                         dibsx_nsec deadline, dibs_state_fn *each, void *arg,
                         dibs_error *err);

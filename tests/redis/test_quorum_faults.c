@@ -143,6 +143,54 @@ static void nodes_cut_off(void **state)
         proxy_stop(&holes[i]);
 }
 
+static bool ignore_lease(const dibs_lease_info *info, void *arg)
+{
+    (void)info;
+    (void)arg;
+    return true;
+}
+
+/* Three of five nodes have many keys and answer late. The list is given up as a whole: a
+ * node that went on with it could not vote meanwhile. */
+static void a_list_that_is_given_up_ends_at_the_nodes(void **state)
+{
+    enum { DELAY_MS = 400, KEYS = 20000, PAGES = KEYS / 500 };
+    static const char fill[] =
+        "for i = 1, ARGV[1] do redis.call('SET', 'other:' .. i, '1') end "
+        "return 'OK'";
+    quorum *q = *state;
+    proxy slow[3];
+    char url[FLEET_URL_MAX], keys[16];
+    dibs_client *cl;
+
+    snprintf(keys, sizeof(keys), "%d", KEYS);
+    for (size_t i = 0; i < 3; i++) {
+        assert_true(
+            server_tell(&q->fl.nodes[i].sv, "EVAL", fill, "0", keys, NULL));
+        assert_true(proxy_start(&slow[i], q->fl.nodes[i].sv.port));
+    }
+    snprintf(url, sizeof(url),
+             "redlock://127.0.0.1:%d,127.0.0.1:%d,127.0.0.1:%d,127.0.0.1:%d,"
+             "127.0.0.1:%d?longest_ttl=2s",
+             slow[0].port, slow[1].port, slow[2].port, q->fl.nodes[3].sv.port,
+             q->fl.nodes[4].sv.port);
+    cl = world_client(url, 5000);
+    quorum_await_ready(cl);
+    for (size_t i = 0; i < 3; i++)
+        proxy_slow(&slow[i], DELAY_MS, 0, 0);
+    assert_int_not_equal(dibs_lease_list(cl, NULL, ignore_lease, NULL, NULL),
+                         DIBS_OK);
+    for (size_t i = 0; i < 3; i++)
+        proxy_slow(&slow[i], 0, 0, 0);
+    quorum_await_ready(cl);
+    dibs_close(cl); /* Nothing is under way any more. */
+    for (size_t i = 0; i < 3; i++) {
+        proxy_stop(&slow[i]);
+        assert_true(server_info(&q->fl.nodes[i].sv, "commandstats",
+                                "cmdstat_scan") < PAGES / 2);
+    }
+}
+
 static void restart_empty(fleet_node *nd)
 {
     server_kill(&nd->sv);
@@ -427,6 +475,7 @@ int main(int argc, char **argv)
         QUORUM_TEST(stopped_nodes),
         QUORUM_TEST(killed_nodes),
         QUORUM_TEST(nodes_cut_off),
+        QUORUM_TEST(a_list_that_is_given_up_ends_at_the_nodes),
         QUORUM_TEST_FORGETFUL(emptied_nodes_sit_out),
         QUORUM_TEST_FORGETFUL(emptied_nodes_sit_out_whatever_their_uptime),
         QUORUM_TEST_FORGETFUL(flushed_nodes_sit_out),

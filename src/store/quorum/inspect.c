@@ -87,8 +87,8 @@ show_at(dibs__round *rd, size_t node, dibs__vote *vote, dibs_error *err)
 
     (void)vote;
     if (sh->all)
-        rc = st->ops->lease->list(st, sh->text, rd->deadline, collect_entries,
-                                  hp, err);
+        rc = st->ops->vote->list(st, sh->text, rd->deadline, collect_entries,
+                                 hp, err);
     else
         rc = st->ops->lease->inspect(st, sh->text, rd->deadline,
                                      collect_entries, hp, err);

@@ -161,29 +161,50 @@ show_page(dibs__redis *rd, const char *const *names, size_t count,
     return rc;
 }
 
-dibs_status dibs__redis_list(struct dibs__store *st, const char *begins,
-                             dibsx_nsec deadline, dibs__entries_fn *each,
-                             void *arg, dibs_error *err)
+/* All names, each page of which has a deadline of its own if `paced`; else `deadline` is
+ * that of the whole. */
+static dibs_status
+list_names(dibs__redis *rd, const char *begins, dibsx_nsec deadline, bool paced,
+           dibs__entries_fn *each, void *arg, dibs_error *err)
 {
-    dibs__redis *rd = dibs__redis_of(st);
     char texts[DIBS__KEY_BEGINS][DIBS__KEY_MAX];
     const char *const text[] = {texts[0], texts[1], texts[2], texts[3]};
+    int64_t each_ms = dibsx_wait_ms(deadline, dibsx_now());
     dibs__display dp = {.each = each, .arg = arg};
     dibs__names names;
     dibs_status rc;
 
     dibs__keys_begin(begins, texts);
-    rc = dibs__scan(rd->steps, text, DIBS__KEY_BEGINS, begins, name_of,
-                    deadline, &names, err);
+    rc = (paced ? dibs__scan_paced
+                : dibs__scan)(rd->steps, text, DIBS__KEY_BEGINS, begins,
+                              name_of, deadline, &names, err);
     for (size_t i = 0, few; i < names.count && rc == DIBS_OK; i += few) {
         /* In a cluster a script has keys of one slot only. */
         size_t page = rd->cluster ? 1 : PAGE;
+        dibsx_nsec until =
+            paced ? dibsx_after_ms(dibsx_now(), each_ms) : deadline;
 
         few = names.count - i < page ? names.count - i : page;
 
-        rc = show_page(rd, names.name + i, few, deadline, &dp, err);
+        rc = show_page(rd, names.name + i, few, until, &dp, err);
     }
     dibs__names_fini(&names);
     dibs__display_fini(&dp);
     return rc == DIBS_NOTFOUND ? DIBS_OK : rc;
+}
+
+dibs_status dibs__redis_list(struct dibs__store *st, const char *begins,
+                             dibsx_nsec deadline, dibs__entries_fn *each,
+                             void *arg, dibs_error *err)
+{
+    return list_names(dibs__redis_of(st), begins, deadline, true, each, arg,
+                      err);
+}
+
+dibs_status dibs__redis_list_within(struct dibs__store *st, const char *begins,
+                                    dibsx_nsec deadline, dibs__entries_fn *each,
+                                    void *arg, dibs_error *err)
+{
+    return list_names(dibs__redis_of(st), begins, deadline, false, each, arg,
+                      err);
 }

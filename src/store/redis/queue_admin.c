@@ -352,8 +352,9 @@ list_queues(struct dibs__store *st, const char *begins, const char *after,
     if (max > DIBS__QUEUE_LIST_MAX)
         max = DIBS__QUEUE_LIST_MAX;
     dibs__queue_keys_begin(begins, texts);
-    rc = dibs__scan(dibs__redis_of(st)->steps, text, DIBS__QUEUE_KEY_BEGINS,
-                    begins, name_of, deadline, &names, err);
+    rc = dibs__scan_paced(dibs__redis_of(st)->steps, text,
+                          DIBS__QUEUE_KEY_BEGINS, begins, name_of, deadline,
+                          &names, err);
     for (size_t i = 0; rc == DIBS_OK && i < names.count && shown < max; i++) {
         if (strcmp(names.name[i], after) <= 0)
             continue;

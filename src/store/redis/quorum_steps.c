@@ -400,4 +400,5 @@ const dibs__quorum_steps_ops dibs__redis_vote_ops = {
     .meet = meet_node,
     .grant = grant_lease,
     .renew = renew_leases,
+    .list = dibs__redis_list_within,
 };

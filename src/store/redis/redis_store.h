@@ -55,6 +55,11 @@ extern const dibs__quorum_steps_ops dibs__redis_vote_ops;
 #define DIBS__REDIS_STEP(step, STEP) DIBS__LEASE_STEP(redis, step)
 DIBS__LEASE_STEPS(DIBS__REDIS_STEP)
 
+/* As the list of store/quorum_steps.h. */
+dibs_status dibs__redis_list_within(struct dibs__store *st, const char *begins,
+                                    dibsx_nsec deadline, dibs__entries_fn *each,
+                                    void *arg, dibs_error *err);
+
 /* As audit of store/store.h: of one server (NULL: the only one), and of a
  * cluster. */
 DIBS_MUST_CHECK dibs_status dibs__redis_audit_at(dibs__redis *rd,

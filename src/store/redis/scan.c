@@ -80,8 +80,15 @@ typedef struct search {
     size_t text_count;
     const char *begins;
     dibs__name_of *name_of;
-    dibsx_nsec deadline;
+    dibsx_nsec deadline; /* of the whole, or only for beginning anew */
+    bool paced;          /* each page has a deadline of its own, */
+    int64_t each_ms;     /* ... so long after it is asked for */
 } search;
+
+static dibsx_nsec page_deadline(const search *sc)
+{
+    return sc->paced ? dibsx_after_ms(dibsx_now(), sc->each_ms) : sc->deadline;
+}
 
 /* All pages of one server. */
 static dibs_status search_at(const search *sc, const dibs__endpoint *endpoint,
@@ -100,7 +107,7 @@ static dibs_status search_at(const search *sc, const dibs__endpoint *endpoint,
         for (size_t i = 0; i < sc->text_count; i++)
             dibs__words_puts(&words, sc->texts[i]);
         rc = dibs__script_run_at(sc->rt, endpoint, DIBS__SCRIPT_scan, &words,
-                                 sc->deadline, &reply, err);
+                                 page_deadline(sc), &reply, err);
         if (rc == DIBS_OK)
             rc = read_page(reply, sc->begins, sc->name_of, names, cursor, err);
         dibs__reply_free(reply);
@@ -154,17 +161,38 @@ search_cluster(const search *sc, dibs__names *names, dibs_error *err)
     return rc;
 }
 
+static dibs_status
+search_all(const search *sc, dibs__names *names, dibs_error *err)
+{
+    dibs_status rc;
+
+    *names = (dibs__names){0};
+    forget_names(names);
+    rc = dibs__route_cluster(sc->rt) ? search_cluster(sc, names, err)
+                                     : search_at(sc, NULL, names, err);
+    return rc == DIBS_OK ? sort_names(names, err) : rc;
+}
+
 dibs_status
 dibs__scan(dibs__route *rt, const char *const *texts, size_t text_count,
            const char *begins, dibs__name_of *name_of, dibsx_nsec deadline,
            dibs__names *names, dibs_error *err)
 {
-    const search sc = {rt, texts, text_count, begins, name_of, deadline};
-    dibs_status rc;
+    const search sc = {rt,      texts,    text_count, begins,
+                       name_of, deadline, false,      0};
 
-    *names = (dibs__names){0};
-    forget_names(names);
-    rc = dibs__route_cluster(rt) ? search_cluster(&sc, names, err)
-                                 : search_at(&sc, NULL, names, err);
-    return rc == DIBS_OK ? sort_names(names, err) : rc;
+    return search_all(&sc, names, err);
+}
+
+dibs_status
+dibs__scan_paced(dibs__route *rt, const char *const *texts, size_t text_count,
+                 const char *begins, dibs__name_of *name_of,
+                 dibsx_nsec deadline, dibs__names *names, dibs_error *err)
+{
+    const search sc = {rt,         texts,
+                       text_count, begins,
+                       name_of,    deadline,
+                       true,       dibsx_wait_ms(deadline, dibsx_now())};
+
+    return search_all(&sc, names, err);
 }

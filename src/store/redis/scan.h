@@ -26,6 +26,12 @@ DIBS_MUST_CHECK dibs_status dibs__scan(dibs__route *rt,
                                        dibs__name_of *name_of,
                                        dibsx_nsec deadline, dibs__names *names,
                                        dibs_error *err);
+/* The same, and `deadline` is that of the first page; each further one may take as
+ * long as that. So a search of many keys goes on while the server answers. */
+DIBS_MUST_CHECK dibs_status
+dibs__scan_paced(dibs__route *rt, const char *const *texts, size_t text_count,
+                 const char *begins, dibs__name_of *name_of,
+                 dibsx_nsec deadline, dibs__names *names, dibs_error *err);
 void dibs__names_fini(dibs__names *names);
 
 #endif

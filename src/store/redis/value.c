@@ -312,12 +312,13 @@ list_values(struct dibs__store *st, const char *begins, dibsx_nsec deadline,
     dibs__redis *rd = dibs__redis_of(st);
     char text[DIBS__KEY_MAX];
     const char *const texts[] = {text};
+    int64_t each_ms = dibsx_wait_ms(deadline, dibsx_now());
     dibs__names names;
     dibs_status rc;
 
     dibs__key_value(begins, text);
-    rc =
-        dibs__scan(rd->steps, texts, 1, begins, name_of, deadline, &names, err);
+    rc = dibs__scan_paced(rd->steps, texts, 1, begins, name_of, deadline,
+                          &names, err);
     for (size_t i = 0, few; i < names.count && rc == DIBS_OK; i += few) {
         /* In a cluster a script has keys of one slot only. */
         size_t page = rd->cluster ? 1 : PAGE;
@@ -325,7 +326,8 @@ list_values(struct dibs__store *st, const char *begins, dibsx_nsec deadline,
 
         few = names.count - i < page ? names.count - i : page;
 
-        rc = read_heads(rd, names.name + i, few, deadline, &reply, err);
+        rc = read_heads(rd, names.name + i, few,
+                        dibsx_after_ms(dibsx_now(), each_ms), &reply, err);
         if (rc == DIBS_OK)
             rc = show_page(names.name + i, few, reply, each, arg, err);
         dibs__reply_free(reply);

@@ -1,0 +1,148 @@
+/* test_lists.c - lists of locks, values and queues on a server that has many keys: each
+ * request has the time of one, and the whole has as long as the server answers. */
+/* SPDX-License-Identifier: MIT */
+#include "pace.h"
+#include "proxy.h"
+#include "redis_world.h"
+
+enum { NAMES = 40, OTHERS = 2000, LIMIT_MS = 900 };
+
+/* Locks, values and queues, among keys of others that a search has to pass. */
+static const char make_keys[] =
+    "for i = 1, ARGV[1] do local name = string.format('n-%03d', i) "
+    "redis.call('HSET', name, 'owner', string.format('%032x', i), 'fence', "
+    "'1', 'who', 'host:1 -') "
+    "redis.call('PEXPIRE', name, '600000') end "
+    "for i = 1, ARGV[2] do redis.call('SET', 'other:' .. i, '1') end "
+    "return 'OK'";
+
+static void make_names(world *w)
+{
+    char names[16], others[16];
+
+    snprintf(names, sizeof(names), "%d", NAMES);
+    snprintf(others, sizeof(others), "%d", OTHERS);
+    assert_true(
+        server_tell(&w->sv, "EVAL", make_keys, "0", names, others, NULL));
+    for (int i = 0; i < NAMES; i++) {
+        char name[16];
+
+        snprintf(name, sizeof(name), "n-%03d", i);
+        CHECK(DIBS_OK, dibs_state_set(w->one, name, "x", 1, 0, NULL, err));
+        CHECK(DIBS_OK, dibs_queue_pause(w->one, name, err));
+    }
+}
+
+static bool count_lock(const dibs_lease_info *info, void *arg)
+{
+    assert_int_equal(info->holder_count, 1);
+    ++*(size_t *)arg;
+    return true;
+}
+
+static bool count_value(const dibs_state_item *item, void *arg)
+{
+    assert_int_equal(item->len, 1);
+    ++*(size_t *)arg;
+    return true;
+}
+
+static bool count_queue(const char *queue, void *arg)
+{
+    assert_int_equal(strncmp(queue, "n-", 2), 0);
+    ++*(size_t *)arg;
+    return true;
+}
+
+static dibs_status list_locks(dibs_client *cl, size_t *count, dibs_error *err)
+{
+    return dibs_lease_list(cl, "n-", count_lock, count, err);
+}
+
+static dibs_status list_values(dibs_client *cl, size_t *count, dibs_error *err)
+{
+    return dibs_state_list(cl, "n-", count_value, count, err);
+}
+
+static dibs_status list_queues(dibs_client *cl, size_t *count, dibs_error *err)
+{
+    return dibs_queue_list(cl, "n-", count_queue, count, err);
+}
+
+/* The first list brings the scripts to the server. In the second one every answer is late
+ * by a third of the time that a request has. */
+static void
+expect_whole_list(world *w,
+                  dibs_status (*list)(dibs_client *, size_t *, dibs_error *))
+{
+    const int limit_ms = (int)pace_ms(LIMIT_MS);
+    size_t count = 0;
+    dibsx_nsec start;
+    dibs_client *cl;
+    char url[64];
+    proxy px;
+
+    make_names(w);
+    assert_true(proxy_start(&px, w->sv.port));
+    snprintf(url, sizeof(url), "redis://127.0.0.1:%d", px.port);
+    cl = world_client(url, limit_ms);
+    CHECK(DIBS_OK, list(cl, &count, err));
+    assert_int_equal(count, NAMES);
+    proxy_slow(&px, limit_ms / 3, 0, 0);
+    count = 0;
+    start = dibsx_now();
+    CHECK(DIBS_OK, list(cl, &count, err));
+    assert_int_equal(count, NAMES);
+    assert_true(dibsx_now() - start > limit_ms * DIBSX_MS);
+    proxy_slow(&px, 0, 0, 0);
+    dibs_close(cl);
+    proxy_stop(&px);
+}
+
+static void a_list_of_locks_has_as_long_as_it_takes(void **state)
+{
+    expect_whole_list(*state, list_locks);
+}
+
+static void a_list_of_values_has_as_long_as_it_takes(void **state)
+{
+    expect_whole_list(*state, list_values);
+}
+
+static void a_list_of_queues_has_as_long_as_it_takes(void **state)
+{
+    expect_whole_list(*state, list_queues);
+}
+
+/* A server that does not answer is given up after the time of one request. */
+static void a_list_ends_with_its_server(void **state)
+{
+    world *w = *state;
+    size_t count = 0;
+    dibs_client *cl;
+    char url[64];
+    proxy px;
+
+    make_names(w);
+    assert_true(proxy_start(&px, w->sv.port));
+    snprintf(url, sizeof(url), "redis://127.0.0.1:%d", px.port);
+    cl = world_client(url, LIMIT_MS);
+    CHECK(DIBS_OK, dibs_ping(cl, NULL, err));
+    proxy_swallow(&px, true);
+    assert_int_not_equal(list_locks(cl, &count, NULL), DIBS_OK);
+    assert_int_equal(count, 0);
+    dibs_close(cl);
+    proxy_stop(&px);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        WORLD_TEST(a_list_of_locks_has_as_long_as_it_takes),
+        WORLD_TEST(a_list_of_values_has_as_long_as_it_takes),
+        WORLD_TEST(a_list_of_queues_has_as_long_as_it_takes),
+        WORLD_TEST(a_list_ends_with_its_server),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
