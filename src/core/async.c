@@ -16,30 +16,28 @@
 #include "core/lock/release.h"
 #include <assert.h>
 
-static dibs_lock *lock_of(dibs__call_node *node)
+static dibs__call *call_of(dibs__call_node *node)
 {
-    return (dibs_lock *)(void *)((char *)node - offsetof(dibs_lock, call.node));
+    return (dibs__call *)(void *)node;
 }
 
 /* The call is over and the handle free for another. `why` (may be NULL) gets the detail of
  * an error. */
-static dibs_status finish_call(dibs_lock *lock, dibs_error *why)
+static dibs_status finish_call(dibs__call *call, dibs_error *why)
 {
-    dibs__call *call = &lock->call;
+    dibs_lock *lock = call->lock;
     dibs_status rc = call->kind == DIBS__CALL_ACQUIRE
                          ? dibs__lock_acquire_end(lock)
                          : call->rc;
 
     assert(!call->node.at && !dibs__timer_is_set(&call->alarm));
     if (why && rc != DIBS_OK)
-        *why = *lock->why;
-    dibsx_free(lock->why);
-    lock->why = NULL;
+        *why = call->why;
     dibs__timer_unreserve(lock->cl, 1);
-    call->state = DIBS__CALL_NONE;
+    lock->call = NULL;
+    dibsx_free(call);
     lock->busy = false;
     dibs__runner_leave(lock->cl);
-    pthread_cond_broadcast(&lock->cond);
     dibs__lock_unref(lock);
     return rc;
 }
@@ -54,129 +52,131 @@ static void post_call(dibs__call *call)
 
 /* Queues the callback of a call whose status is known. While a callback of the
  * same lock runs, the call waits for the end of that one. */
-static void end_call(dibs_lock *lock)
+static void end_call(dibs__call *call)
 {
-    dibs__call *call = &lock->call;
-
-    if (call->muted) {
-        (void)finish_call(lock, NULL);
+    if (call->lock->muted) {
+        (void)finish_call(call, NULL);
         return;
     }
     call->state = DIBS__CALL_ENDED;
-    if (call->calling)
+    if (call->lock->calling)
         return;
     post_call(call);
 }
 
 static bool run_step(dibs__call_node *node);
 
-static void make_ready(dibs_lock *lock)
+static void make_ready(dibs__call *call)
 {
-    dibs__call *call = &lock->call;
-
     call->state = DIBS__CALL_READY;
     call->node.run = run_step;
     /* Releases go first: another client may wait for the lease. */
     dibs__runner_add(call->runner, &call->node,
                      call->kind == DIBS__CALL_RELEASE);
-    if (call->muted)
-        pthread_cond_broadcast(&lock->cond);
+    if (call->lock->muted)
+        pthread_cond_broadcast(&call->lock->cl->over);
 }
 
 static void wake_sleeper(dibs_client *cl, dibs__timer *timer, dibsx_nsec now);
 
 /* Sorts an acquire by its next step: sleep until the alarm, end, or run. */
-static void place_call(dibs_lock *lock, dibs__acquire_step step)
+static void place_call(dibs__call *call, dibs__acquire_step step)
 {
     if (step == DIBS__ACQUIRE_SLEEP) {
-        lock->call.state = DIBS__CALL_SLEEPING;
-        lock->call.alarm.fire = wake_sleeper;
-        dibs__timer_set(lock->cl, &lock->call.alarm,
-                        lock->acquire.machine.wake_at);
+        call->state = DIBS__CALL_SLEEPING;
+        call->alarm.fire = wake_sleeper;
+        dibs__timer_set(call->lock->cl, &call->alarm,
+                        call->acquire.machine.wake_at);
     } else if (step == DIBS__ACQUIRE_DONE) {
-        end_call(lock);
+        end_call(call);
     } else {
-        make_ready(lock);
+        make_ready(call);
     }
 }
 
 /* Ends the sleep of an acquire before its alarm. */
 static void wake_call(dibs_lock *lock)
 {
-    if (lock->call.state != DIBS__CALL_SLEEPING)
+    dibs__call *call = lock->call;
+
+    if (call->state != DIBS__CALL_SLEEPING)
         return;
-    dibs__timer_set(lock->cl, &lock->call.alarm, DIBSX_NEVER);
-    lock->call.state = DIBS__CALL_RUNNING;
-    place_call(lock, dibs__lock_acquire_next(lock));
+    dibs__timer_set(lock->cl, &call->alarm, DIBSX_NEVER);
+    call->state = DIBS__CALL_RUNNING;
+    place_call(call, dibs__lock_acquire_next(lock));
 }
 
 static void wake_sleeper(dibs_client *cl, dibs__timer *timer, dibsx_nsec now)
 {
+    const dibs__call *call =
+        (dibs__call *)(void *)((char *)timer - offsetof(dibs__call, alarm));
+
     (void)cl;
     (void)now;
-    wake_call(
-        (dibs_lock *)(void *)((char *)timer - offsetof(dibs_lock, call.alarm)));
+    wake_call(call->lock);
 }
 
 /* Locks: cl->mutex, let go for the step. */
-static void send_release(dibs_lock *lock)
+static void send_release(dibs__call *call)
 {
-    dibs__call *call = &lock->call;
-
-    call->rc = dibs__release_send(&call->release, 0, lock->why);
+    call->rc = dibs__release_send(&call->release, 0, &call->why);
     call->kind = DIBS__CALL_ANSWERED;
 }
 
 /* Whether the steps of a lock may be done together with those of others. */
 static bool joins_groups(const dibs_lock *lock)
 {
-    return lock->cl->st->ops->lease_group && lock->replicas == 0;
+    return lock->cl->st->ops->lease_group && lock->traits->replicas == 0;
+}
+
+/* Whether a group has a place for a step of this lock. */
+static bool has_place(const dibs__call_group *gr, const dibs_lock *lock)
+{
+    return joins_groups(lock) &&
+           atomic_load_explicit(&lock->cl->reached, memory_order_acquire) &&
+           !dibs__call_group_is_full(gr, lock);
 }
 
 /* Adds the next step of a call to a group, or places a call that has none to do. False
  * when it must be done by itself, or after the group. */
-static bool join_group(dibs__call_group *gr, dibs_lock *lock)
+static bool join_group(dibs__call_group *gr, dibs__call *call)
 {
-    dibs__call *call = &lock->call;
+    dibs_lock *lock = call->lock;
     dibs_client *cl = lock->cl;
     dibs__acquire_step step;
 
-    if (!joins_groups(lock) || call->alone ||
-        !atomic_load_explicit(&cl->reached, memory_order_acquire) ||
-        dibs__call_group_is_full(gr, lock))
+    if (call->alone || !has_place(gr, lock))
         return false;
     if (call->kind == DIBS__CALL_RELEASE) {
         if (call->release.st != cl->st)
             return false;
         call->state = DIBS__CALL_RUNNING;
-        dibs__call_group_leave(gr, lock, &call->release);
+        dibs__call_group_leave(gr, lock, &call->release, &call->why);
         return true;
     }
     step = dibs__lock_acquire_next(lock);
-    if (lock->acquire.machine.on_fallback ||
+    if (call->acquire.machine.on_fallback ||
         (step != DIBS__ACQUIRE_ASK && step != DIBS__ACQUIRE_SLEEP &&
          step != DIBS__ACQUIRE_DONE))
         return false;
     call->state = DIBS__CALL_RUNNING;
     if (step != DIBS__ACQUIRE_ASK || !dibs__call_group_ask(gr, lock))
-        place_call(lock, dibs__lock_acquire_next(lock));
+        place_call(call, dibs__lock_acquire_next(lock));
     return true;
 }
 
 /* A release was sent with a group. If its answer was lost, it is sent again. */
-static void end_release(dibs_lock *lock, dibs_status rc)
+static void end_release(dibs__call *call, dibs_status rc)
 {
-    dibs__call *call = &lock->call;
-
     if (rc == DIBS_UNKNOWN) {
         call->release.sent_before = call->alone = true;
-        make_ready(lock);
+        make_ready(call);
         return;
     }
     dibs__release_end(&call->release);
     call->rc = rc;
     call->kind = DIBS__CALL_ANSWERED;
-    end_call(lock);
+    end_call(call);
 }
 
 /* Sends the group and takes its answers. Locks: cl->mutex, let go for the steps. */
@@ -189,32 +189,32 @@ static void run_group(dibs_client *cl, dibs__call_group *gr)
         dibs_lock *lock = gr->locks[i];
 
         if (gr->steps[i].leaves) {
-            end_release(lock, gr->steps[i].rc);
+            end_release(lock->call, gr->steps[i].rc);
         } else {
             dibs__lock_ask_answered(lock, &gr->steps[i]);
-            place_call(lock, dibs__lock_acquire_next(lock));
+            place_call(lock->call, dibs__lock_acquire_next(lock));
         }
     }
 }
 
 /* Does the step of a call with those that are ready behind it. False when it must be
  * done by itself. Locks: cl->mutex, let go for the steps. */
-static bool run_together(dibs_lock *lock)
+static bool run_together(dibs__call *call)
 {
-    dibs_client *cl = lock->cl;
-    dibs__runner *rn = lock->call.runner;
+    dibs_client *cl = call->lock->cl;
+    dibs__runner *rn = call->runner;
     dibs__call_group *gr = rn->room;
     dibs__call_node *next;
 
-    if (!gr && joins_groups(lock))
+    if (!gr && joins_groups(call->lock))
         gr = rn->room = dibsx_zalloc(sizeof(*gr));
     if (!gr)
         return false;
     gr->count = 0;
-    if (!join_group(gr, lock))
+    if (!join_group(gr, call))
         return false;
     while ((next = dibs__runner_take(rn, run_step)) != NULL)
-        if (!join_group(gr, lock_of(next))) {
+        if (!join_group(gr, call_of(next))) {
             dibs__runner_add(rn, next, true);
             break;
         }
@@ -226,24 +226,24 @@ static bool run_together(dibs_lock *lock)
  * go for the step. */
 static bool run_step(dibs__call_node *node)
 {
-    dibs_lock *lock = lock_of(node);
+    dibs__call *call = call_of(node);
     dibs__acquire_step step;
 
-    if (run_together(lock))
+    if (run_together(call))
         return true;
 
-    lock->call.state = DIBS__CALL_RUNNING;
-    if (lock->call.kind == DIBS__CALL_RELEASE) {
-        send_release(lock);
-        end_call(lock);
+    call->state = DIBS__CALL_RUNNING;
+    if (call->kind == DIBS__CALL_RELEASE) {
+        send_release(call);
+        end_call(call);
         return true;
     }
-    step = dibs__lock_acquire_next(lock);
+    step = dibs__lock_acquire_next(call->lock);
     if (step != DIBS__ACQUIRE_SLEEP && step != DIBS__ACQUIRE_DONE) {
-        dibs__lock_acquire_do(lock, step);
-        step = dibs__lock_acquire_next(lock);
+        dibs__lock_acquire_do(call->lock, step);
+        step = dibs__lock_acquire_next(call->lock);
     }
-    place_call(lock, step);
+    place_call(call, step);
     return true;
 }
 
@@ -262,19 +262,18 @@ typedef struct outcome {
 static void call_back(dibs_lock *lock, const outcome *out)
 {
     dibs_client *cl = lock->cl;
-    dibs__call *call = &lock->call;
 
-    call->calling = true;
-    call->caller = pthread_self();
+    lock->calling = true;
+    lock->caller = pthread_self();
     pthread_mutex_unlock(&cl->mutex);
     if (out->is_acquire)
         dibs__lock_acquire_trace(lock, out->rc, out->started_at, out->tries);
     out->done(lock, out->rc, &out->why, out->arg);
     pthread_mutex_lock(&cl->mutex);
-    call->calling = false;
-    if (call->state == DIBS__CALL_ENDED)
-        post_call(call);
-    pthread_cond_broadcast(&lock->cond);
+    lock->calling = false;
+    if (lock->call && lock->call->state == DIBS__CALL_ENDED)
+        post_call(lock->call);
+    pthread_cond_broadcast(&cl->over);
 }
 
 /* Ends a call that was removed from the list of ended calls. False when no
@@ -282,48 +281,51 @@ static void call_back(dibs_lock *lock, const outcome *out)
  * list and the acquire goes on. Locks: cl->mutex, let go for the callback. */
 static bool deliver_call(dibs__call_node *node)
 {
-    dibs_lock *lock = lock_of(node);
-    dibs__call *call = &lock->call;
+    dibs__call *call = call_of(node);
+    dibs_lock *lock = call->lock;
     outcome out = {.done = call->done,
                    .arg = call->arg,
                    .is_acquire = call->kind == DIBS__CALL_ACQUIRE,
-                   .started_at = lock->acquire.machine.started_at,
-                   .tries = lock->acquire.machine.tries};
+                   .started_at = call->acquire.machine.started_at,
+                   .tries = call->acquire.machine.tries};
     dibs__acquire_step step =
         out.is_acquire ? dibs__lock_acquire_next(lock) : DIBS__ACQUIRE_DONE;
 
     call->state = DIBS__CALL_RUNNING;
     if (step != DIBS__ACQUIRE_DONE) {
-        place_call(lock, step);
+        place_call(call, step);
         return false;
     }
     lock->refs++;
-    out.rc = finish_call(lock, &out.why);
+    out.rc = finish_call(call, &out.why);
     if (out.done)
         call_back(lock, &out);
     dibs__lock_unref(lock);
     return out.done != NULL;
 }
 
-/* The alarm and the error of a call, which an idle handle does not have. Locks:
- * cl->mutex. */
-static dibs_status equip_call(dibs_lock *lock, dibs_error *err)
+/* Makes a call, with room for its alarm. Locks: cl->mutex. */
+static dibs_status make_call(dibs_lock *lock, dibs__runner *rn, dibs_error *err)
 {
+    dibs__call *call;
     dibs_status rc = dibs__timer_ready(lock->cl, err);
 
     if (rc != DIBS_OK)
         return rc;
-    lock->why = dibsx_zalloc(sizeof(*lock->why));
-    if (lock->why && dibs__timer_reserve(lock->cl, 1))
-        return DIBS_OK;
-    dibsx_free(lock->why);
-    lock->why = NULL;
-    return dibsx_nomem(err, "an asynchronous call");
+    call = dibsx_zalloc(sizeof(*call));
+    if (!call || !dibs__timer_reserve(lock->cl, 1)) {
+        dibsx_free(call);
+        return dibsx_nomem(err, "an asynchronous call");
+    }
+    call->lock = lock;
+    call->runner = rn;
+    lock->call = call;
+    return DIBS_OK;
 }
 
-/* Enters the handle for a call that goes on after it has returned. On DIBS_OK the
- * client's mutex is held. */
-static dibs_status enter_call(dibs_lock *lock, dibs_error *err)
+/* Enters the handle and a runner. On DIBS_OK the client's mutex is held. */
+static dibs_status
+enter_runner(dibs_lock *lock, dibs__runner **rn, dibs_error *err)
 {
     dibs_status rc = dibs__lock_enter(lock, err);
 
@@ -332,28 +334,41 @@ static dibs_status enter_call(dibs_lock *lock, dibs_error *err)
     rc =
         dibs__runner_enter(lock->cl,
                            joins_groups(lock) ? 0 : dibsx_hash_text(lock->name),
-                           &lock->call.runner, err);
-    if (rc == DIBS_OK) {
-        rc = equip_call(lock, err);
-        if (rc != DIBS_OK)
-            dibs__runner_leave(lock->cl);
-    }
+                           rn, err);
     if (rc != DIBS_OK)
         dibs__lock_exit(lock);
     return rc;
 }
 
-static void begin_call(dibs_lock *lock, dibs__call_kind kind,
+static void exit_runner(dibs_lock *lock)
+{
+    dibs__runner_leave(lock->cl);
+    dibs__lock_exit(lock);
+}
+
+/* Enters the handle for a call that goes on after it has returned. On DIBS_OK the
+ * client's mutex is held. */
+static dibs_status enter_call(dibs_lock *lock, dibs_error *err)
+{
+    dibs__runner *rn;
+    dibs_status rc = enter_runner(lock, &rn, err);
+
+    if (rc != DIBS_OK)
+        return rc;
+    rc = make_call(lock, rn, err);
+    if (rc != DIBS_OK)
+        exit_runner(lock);
+    return rc;
+}
+
+static void begin_call(dibs__call *call, dibs__call_kind kind,
                        dibs_async_fn *done, void *arg)
 {
-    dibs__call *call = &lock->call;
-
     call->state = DIBS__CALL_RUNNING;
     call->kind = kind;
     call->done = done;
     call->arg = arg;
-    call->alone = false;
-    lock->refs++;
+    call->lock->refs++;
 }
 
 dibs_status dibs_lock_acquire_async(dibs_lock *lock, dibs_async_fn *done,
@@ -361,6 +376,7 @@ dibs_status dibs_lock_acquire_async(dibs_lock *lock, dibs_async_fn *done,
 {
     DIBSX_UNCANCEL;
     dibs__acquire_caller way = {.wake = wake_call};
+    dibs__call *call;
     pthread_mutex_t *mutex;
     dibs_status rc;
     bool over;
@@ -372,16 +388,19 @@ dibs_status dibs_lock_acquire_async(dibs_lock *lock, dibs_async_fn *done,
         return rc;
     assert(lock);
     mutex = &lock->cl->mutex;
-    way.wait_ms = lock->opts.wait_ms;
-    way.retries = lock->opts.retries;
+    call = lock->call;
+    way.wait_ms = lock->traits->opts.wait_ms;
+    way.retries = lock->traits->opts.retries;
+    way.room = &call->acquire;
+    way.why = &call->why;
     rc = dibs__lock_acquire_start(lock, &way, &over);
-    begin_call(lock, over ? DIBS__CALL_ANSWERED : DIBS__CALL_ACQUIRE, done,
+    begin_call(call, over ? DIBS__CALL_ANSWERED : DIBS__CALL_ACQUIRE, done,
                arg);
-    lock->call.rc = rc;
+    call->rc = rc;
     if (over)
-        end_call(lock);
+        end_call(call);
     else
-        place_call(lock, dibs__lock_acquire_next(lock));
+        place_call(call, dibs__lock_acquire_next(lock));
     pthread_mutex_unlock(mutex);
     return DIBS_OK;
 }
@@ -398,29 +417,27 @@ dibs_status dibs_lock_release_async(dibs_lock *lock, dibs_async_fn *done,
         return rc;
     assert(lock);
     mutex = &lock->cl->mutex;
-    call = &lock->call;
-    rc = dibs__release_begin(lock, &call->release, lock->why);
-    begin_call(lock,
+    call = lock->call;
+    rc = dibs__release_begin(lock, &call->release, &call->why);
+    begin_call(call,
                call->release.holder ? DIBS__CALL_RELEASE : DIBS__CALL_ANSWERED,
                done, arg);
     call->rc = rc;
     if (call->release.holder)
-        make_ready(lock);
+        make_ready(call);
     else
-        end_call(lock);
+        end_call(call);
     pthread_mutex_unlock(mutex);
     return DIBS_OK;
 }
 
 /* Removes a call from the list or timer that it waits in. */
-static void detach_call(dibs_lock *lock)
+static void detach_call(dibs__call *call)
 {
-    dibs__call *call = &lock->call;
-
     if (call->state == DIBS__CALL_READY)
         (void)dibs__runner_remove(call->runner, &call->node);
     else if (call->state == DIBS__CALL_SLEEPING)
-        dibs__timer_set(lock->cl, &lock->call.alarm, DIBSX_NEVER);
+        dibs__timer_set(call->lock->cl, &call->alarm, DIBSX_NEVER);
     else
         (void)dibs__runner_unpost(call->runner, &call->node);
     call->state = DIBS__CALL_RUNNING;
@@ -428,31 +445,32 @@ static void detach_call(dibs_lock *lock)
 
 /* Completes a call whose lock is being freed. Locks: cl->mutex, let go
  * meanwhile. */
-static void finish_here(dibs_lock *lock)
+static void finish_here(dibs__call *call)
 {
+    dibs_lock *lock = call->lock;
     dibs__acquire_step step;
 
-    detach_call(lock);
-    if (lock->call.kind == DIBS__CALL_RELEASE)
-        send_release(lock);
-    if (lock->call.kind == DIBS__CALL_ACQUIRE)
+    detach_call(call);
+    if (call->kind == DIBS__CALL_RELEASE)
+        send_release(call);
+    if (call->kind == DIBS__CALL_ACQUIRE)
         while ((step = dibs__lock_acquire_next(lock)) != DIBS__ACQUIRE_DONE)
             dibs__lock_acquire_do(lock, step);
-    (void)finish_call(lock, NULL);
+    (void)finish_call(call, NULL);
 }
 
 void dibs__async_drop(dibs_lock *lock)
 {
-    dibs__call *call = &lock->call;
-    pthread_mutex_t *mutex = &lock->cl->mutex;
+    dibs_client *cl = lock->cl;
 
-    call->muted = true;
-    lock->acquire.machine.cancelled = true;
-    while (call->state != DIBS__CALL_NONE)
-        if (call->state == DIBS__CALL_RUNNING)
-            pthread_cond_wait(&lock->cond, mutex);
+    lock->muted = true;
+    if (lock->acquire)
+        lock->acquire->machine.cancelled = true;
+    while (lock->call)
+        if (lock->call->state == DIBS__CALL_RUNNING)
+            pthread_cond_wait(&cl->over, &cl->mutex);
         else
-            finish_here(lock);
-    while (call->calling && !pthread_equal(call->caller, pthread_self()))
-        pthread_cond_wait(&lock->cond, mutex);
+            finish_here(lock->call);
+    while (lock->calling && !pthread_equal(lock->caller, pthread_self()))
+        pthread_cond_wait(&cl->over, &cl->mutex);
 }

@@ -6,7 +6,7 @@
  *                 +------------+<--- alarm, wake --+
  *                              |
  *                              v     callback
- *                            ENDED ------------> NONE
+ *                            ENDED ------------> freed
  *
  * Steps that talk to the store and callbacks are run by the runners. All steps for one
  * name are done by one runner: releases first, acquires in the order in which they were
@@ -15,7 +15,9 @@
  * locks with replicas are on the others, without an order between the two. A sleeping call costs one timer of the keeper
  * and no thread.
  *
- *   (1) A call has its lock's `busy` and a reference on it, from start to NONE.
+ * Owns the calls: a handle has one only while it is under way.
+ *
+ *   (1) A call has its lock's `busy` and a reference on it, from start to end.
  *   (2) The callbacks of one lock never run at the same time.
  *   (3) A muted call is never called back. The thread that frees the lock completes
  *       the call, or waits for the step that is under way.
@@ -25,6 +27,7 @@
 #ifndef DIBS_CORE_ASYNC_H
 #define DIBS_CORE_ASYNC_H
 
+#include "core/lock/lock.h"
 #include "core/lock/release.h"
 #include "core/runner.h"
 #include "core/timer.h"
@@ -32,7 +35,6 @@
 #include <pthread.h>
 
 typedef enum dibs__call_state {
-    DIBS__CALL_NONE,
     DIBS__CALL_READY,    /* in its runner's list: there is a step to do */
     DIBS__CALL_RUNNING,  /* a thread is doing it */
     DIBS__CALL_SLEEPING, /* until the alarm, or until something happens */
@@ -47,7 +49,8 @@ typedef enum dibs__call_kind {
 
 /* The call of one lock; there is one at a time. */
 typedef struct dibs__call {
-    dibs__call_node node; /* in the list of its state */
+    dibs__call_node node; /* first: in the list of its state */
+    dibs_lock *lock;
     dibs__call_state state;
     dibs__call_kind kind;
     dibs_async_fn *done; /* may be NULL for a release */
@@ -57,10 +60,9 @@ typedef struct dibs__call {
     bool
         alone; /* RELEASE: to be sent by itself, as its first answer was lost */
     dibs__runner *runner;
-    dibs__timer alarm; /* SLEEPING */
-    bool calling;      /* a callback of this lock runs, */
-    pthread_t caller;  /* ... on this thread */
-    bool muted;        /* the lock is being freed: no callback */
+    dibs__timer alarm;          /* SLEEPING */
+    dibs__lock_acquire acquire; /* ACQUIRE */
+    dibs_error why;
 } dibs__call;
 
 /* Ends what is under way on a lock that is being freed; no callback of it runs

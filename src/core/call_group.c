@@ -30,9 +30,9 @@ static void count_step(dibs__call_group *gr, dibs_lock *lock,
 }
 
 void dibs__call_group_leave(dibs__call_group *gr, dibs_lock *lock,
-                            dibs__pending_release *release)
+                            dibs__pending_release *release, dibs_error *err)
 {
-    dibs__release_step(release, &gr->steps[gr->count], lock->why);
+    dibs__release_step(release, &gr->steps[gr->count], err);
     count_step(gr, lock, release);
 }
 

@@ -27,9 +27,9 @@ typedef struct dibs__call_group {
 bool dibs__call_group_is_full(const dibs__call_group *gr,
                               const dibs_lock *lock);
 
-/* Adds the release of a lock. */
+/* Adds the release of a lock; the detail of an error goes to `err`. */
 void dibs__call_group_leave(dibs__call_group *gr, dibs_lock *lock,
-                            dibs__pending_release *release);
+                            dibs__pending_release *release, dibs_error *err);
 
 /* Adds the ask of an acquire. False as dibs__lock_ask_begin(): nothing was added. */
 bool dibs__call_group_ask(dibs__call_group *gr, dibs_lock *lock);

@@ -5,6 +5,7 @@
 #include "core/client.h"
 
 #include "base/alloc.h"
+#include "base/cond.h"
 #include "base/fail.h"
 #include "base/forget.h"
 #include "base/opts.h"
@@ -86,6 +87,7 @@ static dibs_status fill_client(dibs_client *cl, const char *url,
     if (gethostname(cl->host, sizeof(cl->host)) != 0)
         snprintf(cl->host, sizeof(cl->host), "unknown");
     cl->host[sizeof(cl->host) - 1] = '\0';
+    cl->pid = getpid();
     if (!dibsx_random(&cl->jitter, sizeof(cl->jitter)))
         return dibsx_fail(err, DIBS_UNAVAIL, "the kernel gives no randomness");
     cl->share_stats = opts->share_stats;
@@ -122,11 +124,12 @@ static dibs_status init_client(dibs_client *cl, const char *url,
     dibs_status rc;
 
     pthread_mutex_init(&cl->mutex, NULL);
-    pthread_cond_init(&cl->over, NULL);
     dibs__lock_notices_init(cl);
     rc = dibs__keeper_init(cl, err);
     if (rc != DIBS_OK)
         return rc;
+    if (!dibsx_cond_init(&cl->over))
+        return dibsx_nomem(err, "the client");
     cl->fork_number = dibs__fork_number();
     if (cl->fork_number == 0)
         return dibsx_fail(err, DIBS_UNSUPPORTED,
@@ -178,6 +181,7 @@ void dibs__client_free(dibs_client *cl)
     dibs__attached_free(cl);
     dibsx_table_fini(&cl->by_owner);
     dibsx_table_fini(&cl->by_name);
+    dibsx_table_fini(&cl->traits);
     dibs__store_close(cl->fallback);
     dibs__store_close(cl->st);
     pthread_cond_destroy(&cl->over);
@@ -201,7 +205,7 @@ static void release_all(dibs_client *cl)
         lock->refs++;
         dibs__lock_let_go(lock);
         dibs__lock_unlist(lock);
-        pthread_cond_broadcast(&lock->cond);
+        pthread_cond_broadcast(&cl->over);
         dibs__lock_unref(lock);
     }
 }

@@ -16,7 +16,6 @@
 #include "base/heap.h"
 #include "base/rand.h"
 #include "base/table.h"
-#include "core/async.h"
 #include "core/fork.h"
 #include "core/notices.h"
 #include "core/stats/counters.h"
@@ -66,6 +65,7 @@ struct dibs_client {
     char *prefix; /* "" when there is none */
     char *label;
     char host[32];
+    pid_t pid;
     int64_t ttl_ms;
     int64_t renew_every_ms; /* 0: a part of the ttl */
     int64_t timeout_ms;
@@ -89,11 +89,13 @@ struct dibs_client {
     dibs__notice_handler lock_notices;     /* finds its locks by owner: */
     dibsx_table by_owner;                  /* see handle.h */
     dibsx_table by_name;                   /* see reentry.h */
+    dibsx_table traits;   /* of the handles; see traits.h */
 
     /* Asynchronous calls; see async.h. */
-    dibs__async *async;         /* NULL until needed */
+    struct dibs__async *async;  /* NULL until needed */
     struct dibs_lock *acquires; /* acquires under way, blocking ones as well */
-    pthread_cond_t over; /* a call or an acquire has ended; see dibs_close() */
+    pthread_cond_t over; /* a call, an acquire, a callback, a renewal or a
+                            conversion has ended */
 
     size_t handle_count; /* of locks and watches that are not freed */
     bool closing; /* no acquire begins any more, and those under way end */

@@ -19,23 +19,6 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-static dibs_status init_cond(pthread_cond_t *cond, dibs_error *err)
-{
-    pthread_condattr_t attr;
-    int failed = pthread_condattr_init(&attr);
-
-    if (!failed) {
-        failed = pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-        if (!failed)
-            failed = pthread_cond_init(cond, &attr);
-        pthread_condattr_destroy(&attr);
-    }
-    if (failed)
-        return dibsx_fail_at(err, DIBS_NOMEM, dibsx_errno_name(failed),
-                             "cannot create a condition variable");
-    return DIBS_OK;
-}
-
 static dibs_status join_client(dibs_lock *lock, dibs_error *err)
 {
     dibs_client *cl = lock->cl;
@@ -49,7 +32,6 @@ static dibs_status join_client(dibs_lock *lock, dibs_error *err)
     pthread_mutex_unlock(&cl->mutex);
     if (has_room)
         return DIBS_OK;
-    pthread_cond_destroy(&lock->cond);
     return dibsx_nomem(err, "the deadlines of a lock");
 }
 
@@ -76,15 +58,15 @@ dibs_lock_new(dibs_client *cl, const char *name, const dibs_lock_opts *opts,
     lock->shown.lost_fd = -1;
     rc = dibs__opts_read(lock, opts, err);
     if (rc == DIBS_OK)
-        rc = init_cond(&lock->cond, err);
-    if (rc == DIBS_OK)
         rc = join_client(lock, err);
     if (rc != DIBS_OK) {
+        pthread_mutex_lock(&cl->mutex);
         dibs__opts_fini(lock);
+        pthread_mutex_unlock(&cl->mutex);
         dibsx_free(lock);
         return rc;
     }
-    lock->mode = lock->opts.mode;
+    lock->mode = lock->traits->opts.mode;
     dibs__lock_use_store(lock, cl->st, DIBS_FALLBACK_NONE);
     *out = lock;
     return DIBS_OK;
@@ -96,7 +78,7 @@ static void wait_for_callback(dibs_lock *lock)
     if (pthread_equal(pthread_self(), lock->cl->keeper.thread))
         return;
     while (lock->announcing)
-        pthread_cond_wait(&lock->cond, &lock->cl->mutex);
+        pthread_cond_wait(&lock->cl->over, &lock->cl->mutex);
 }
 
 /* The program is done with the handle. A lease that others have entered through

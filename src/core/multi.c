@@ -11,7 +11,9 @@
 #include <dibs/multi.h>
 
 #include "base/alloc.h"
+#include "base/cond.h"
 #include "base/fail.h"
+#include "base/opts.h"
 #include "base/uncancel.h"
 #include "core/away.h"
 #include "core/fork.h"
@@ -27,9 +29,6 @@
 /* Limit of the release of each lease that is not wanted after all. */
 enum { GIVE_UP_MS = 250 };
 
-/* The longest sleep of a pause, after which the clock is looked at again. */
-enum { NAP_MS = 1000 };
-
 struct dibs_multi {
     /* Immutable. */
     dibs_client *cl;
@@ -37,21 +36,23 @@ struct dibs_multi {
     size_t count;
     dibs_lock *locks[DIBS_MULTI_MAX]; /* by full name */
 
-    bool busy;      /* a call is under way */
-    bool acquiring; /* ... an acquire */
-    bool cancelled; /* it is to end */
-    bool torn;      /* a lock that it has acquired so far is lost */
-    bool doubtful;  /* the store may have an entry of it all the same */
-    bool held;      /* the program has the set */
-    uint32_t tries; /* of the acquire that is under way, or was last */
+    pthread_cond_t cond; /* a pause is to end */
+    bool busy;           /* a call is under way */
+    bool acquiring;      /* ... an acquire */
+    bool cancelled;      /* it is to end */
+    bool torn;           /* a lock that it has acquired so far is lost */
+    bool doubtful;       /* the store may have an entry of it all the same */
+    bool held;           /* the program has the set */
+    uint32_t tries;      /* of the acquire that is under way, or was last */
 };
 
 /* Ends the wait for whichever lock, also for one that has not begun. Locks:
  * cl->mutex. */
 static void stop_waiting(dibs_multi *multi)
 {
+    pthread_cond_signal(&multi->cond);
     for (size_t i = 0; i < multi->count; i++) {
-        multi->locks[i]->acquire.stopped = true;
+        multi->locks[i]->stopped = true;
         dibs__lock_acquire_cancel(multi->locks[i]);
     }
 }
@@ -119,12 +120,35 @@ static dibs_status add_name(dibs_multi *multi, const char *name,
     rc = dibs_lock_new(multi->cl, name, opts, &lock, err);
     if (rc != DIBS_OK)
         return rc;
-    multi->opts = lock->opts;
-    lock->opts.on_lost = lost_one;
-    lock->opts.on_lost_arg = multi;
-    lock->opts.on_yield = multi->opts.on_yield ? asked_for_one : NULL;
-    lock->opts.on_yield_arg = multi;
     insert_sorted(multi, lock);
+    return DIBS_OK;
+}
+
+/* Makes a lock for each name, which calls the set back. */
+static dibs_status
+add_names(dibs_multi *multi, const char *const *names, size_t count,
+          const dibs_lock_opts *opts, dibs_error *err)
+{
+    dibs_lock_opts given, own;
+    dibs_status rc =
+        dibsx_opts_copy(&given, sizeof(given), opts, "DIBS_LOCK_OPTS()", err);
+
+    if (rc != DIBS_OK)
+        return rc;
+    own = given;
+    own.size = sizeof(own);
+    own.on_lost = lost_one;
+    own.on_yield = given.on_yield ? asked_for_one : NULL;
+    own.on_lost_arg = own.on_yield_arg = multi;
+    for (size_t i = 0; i < count && rc == DIBS_OK; i++)
+        rc = add_name(multi, names[i], &own, err);
+    if (rc != DIBS_OK)
+        return rc;
+    multi->opts = multi->locks[0]->traits->opts;
+    multi->opts.on_lost = given.on_lost;
+    multi->opts.on_lost_arg = given.on_lost_arg;
+    multi->opts.on_yield = given.on_yield;
+    multi->opts.on_yield_arg = given.on_yield_arg;
     return DIBS_OK;
 }
 
@@ -156,11 +180,12 @@ dibs_multi_new(dibs_client *cl, const char *const *names, size_t count,
     if (!names || count == 0)
         return dibsx_fail(err, DIBS_INVALID, "the set has no names");
     multi = dibsx_zalloc(sizeof(*multi));
-    if (!multi)
+    if (!multi || !dibsx_cond_init(&multi->cond)) {
+        dibsx_free(multi);
         return dibsx_nomem(err, "a set of locks");
+    }
     multi->cl = cl;
-    for (size_t i = 0; i < count && rc == DIBS_OK; i++)
-        rc = add_name(multi, names[i], opts, err);
+    rc = add_names(multi, names, count, opts, err);
     if (rc == DIBS_OK)
         rc = check_opts(&multi->opts, err);
     if (rc == DIBS_OK)
@@ -183,6 +208,7 @@ void dibs_multi_free(dibs_multi *multi)
     pthread_mutex_unlock(&cl->mutex);
     for (size_t i = multi->count; i-- > 0;)
         dibs_lock_free(multi->locks[i]);
+    pthread_cond_destroy(&multi->cond);
     dibsx_free(multi);
 }
 
@@ -249,19 +275,8 @@ static bool is_cancelled(const dibs_multi *multi)
  * Locks: cl->mutex, let go while sleeping. */
 static void sleep_until(dibs_multi *multi, dibsx_nsec until)
 {
-    int64_t span_ms;
-    struct timespec at;
-
-    while (!is_cancelled(multi) && dibsx_now() < until) {
-        span_ms = dibsx_wait_ms(until, dibsx_now());
-        clock_gettime(CLOCK_MONOTONIC, &at);
-        if (span_ms < 0 || span_ms > NAP_MS)
-            span_ms = NAP_MS;
-        at.tv_nsec += (long)span_ms * 1000000;
-        at.tv_sec += at.tv_nsec / 1000000000;
-        at.tv_nsec %= 1000000000;
-        pthread_cond_timedwait(&multi->locks[0]->cond, &multi->cl->mutex, &at);
-    }
+    while (!is_cancelled(multi) && dibsx_now() < until)
+        dibsx_cond_wait(&multi->cond, &multi->cl->mutex, until);
 }
 
 static dibs_status fail_cancelled(dibs_error *err)
@@ -289,7 +304,7 @@ static void clear_marks(dibs_multi *multi)
 {
     multi->torn = false;
     for (size_t i = 0; i < multi->count; i++)
-        multi->locks[i]->acquire.stopped = multi->cancelled;
+        multi->locks[i]->stopped = multi->cancelled;
 }
 
 /* One lock with what is left of the time. DIBS_LOST: one of those before it has

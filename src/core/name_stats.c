@@ -26,7 +26,7 @@ static void count_waiting(dibs_client *cl, dibs__name_table *table)
 {
     for (dibs__name_row *at = table->newest; at; at = at->older)
         at->waiting = 0;
-    for (dibs_lock *lock = cl->acquires; lock; lock = lock->acquire.next) {
+    for (dibs_lock *lock = cl->acquires; lock; lock = lock->acquire->next) {
         dibs__name_row *name = NULL;
 
         if (lock->lease.state == DIBS__LEASE_ASKING ||

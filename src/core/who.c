@@ -21,37 +21,71 @@ static void mend_end(char *text, size_t end)
         text[end - 1] = '\0';
 }
 
-static void write_who(dibs_lock *lock)
+/* Copies a text behind what is there, as far as `size` allows; returns the end. This
+ * is on the way of every acquire, where the formatting of the library would show. */
+static size_t add_text(char *out, size_t at, size_t size, const char *text)
 {
-    const dibs_client *cl = lock->cl;
-    const char *label = lock->label ? lock->label : cl->label;
-    long pid = (long)getpid();
-    bool main_thread = !lock->identity && lock->thread == pid;
-    const char *identity = main_thread ? "" : lock->holder;
-    int len =
-        snprintf(lock->who, sizeof(lock->who), "%s:%ld%s%s%s%s", cl->host, pid,
-                 *identity ? "/" : "", identity, *label ? " " : "", label);
-
-    if (len >= (int)sizeof(lock->who))
-        mend_end(lock->who, sizeof(lock->who) - 1);
+    while (*text && at + 1 < size)
+        out[at++] = *text++;
+    out[at] = '\0';
+    return at;
 }
 
-const char *dibs__who_text(dibs_lock *lock, char room[DIBS__WHO_MAX])
+static size_t add_number(char *out, size_t at, size_t size, uint64_t number)
 {
-    bool by_hand = (lock->opts.flags & DIBS_LOCK_NO_RENEW) != 0;
-    char durable[32] = "";
+    char digits[24];
+    size_t first = sizeof(digits) - 1;
 
-    if (!lock->who[0])
-        write_who(lock);
-    if (!by_hand && !lock->meta && lock->replicas == 0)
-        return lock->who;
-    if (lock->replicas > 0)
-        snprintf(durable, sizeof(durable), "\tdurability=wait:%u",
-                 (unsigned)lock->replicas);
-    snprintf(room, DIBS__WHO_MAX, "%s%s%s%s%s", lock->who,
-             by_hand ? "\t" BY_HAND : "", durable, lock->meta ? "\t" : "",
-             lock->meta ? lock->meta : "");
-    return room;
+    digits[first] = '\0';
+    do
+        digits[--first] = (char)('0' + number % 10);
+    while ((number /= 10) > 0);
+    return add_text(out, at, size, digits + first);
+}
+
+/* The part before the first tab, which is cut if it has one byte too many. The main
+ * thread has no identity of its own. */
+static size_t write_plain(const dibs_lock *lock, char out[DIBS__WHO_MAX])
+{
+    enum { SIZE = DIBS__WHO_PLAIN + 1 };
+    const dibs_client *cl = lock->cl;
+    const char *label = lock->traits->label ? lock->traits->label : cl->label;
+    size_t at = add_text(out, 0, SIZE, cl->host);
+
+    at = add_text(out, at, SIZE, ":");
+    at = add_number(out, at, SIZE, (uint64_t)cl->pid);
+    if (lock->traits->identity) {
+        at = add_text(out, at, SIZE, "/");
+        at = add_text(out, at, SIZE, lock->traits->identity);
+    } else if (lock->thread != cl->pid) {
+        at = add_text(out, at, SIZE, "/#");
+        at = add_number(out, at, SIZE, (uint64_t)lock->thread);
+    }
+    if (*label)
+        at = add_text(out, at, SIZE, " ");
+    at = add_text(out, at, SIZE, label);
+    if (at < DIBS__WHO_PLAIN)
+        return at;
+    out[DIBS__WHO_PLAIN - 1] = '\0';
+    mend_end(out, DIBS__WHO_PLAIN - 1);
+    return strlen(out);
+}
+
+void dibs__who_text(const dibs_lock *lock, char out[DIBS__WHO_MAX])
+{
+    bool by_hand = (lock->traits->opts.flags & DIBS_LOCK_NO_RENEW) != 0;
+    size_t at = write_plain(lock, out);
+
+    if (by_hand)
+        at = add_text(out, at, DIBS__WHO_MAX, "\t" BY_HAND);
+    if (lock->traits->replicas > 0) {
+        at = add_text(out, at, DIBS__WHO_MAX, "\tdurability=wait:");
+        at = add_number(out, at, DIBS__WHO_MAX, lock->traits->replicas);
+    }
+    if (lock->traits->meta) {
+        at = add_text(out, at, DIBS__WHO_MAX, "\t");
+        (void)add_text(out, at, DIBS__WHO_MAX, lock->traits->meta);
+    }
 }
 
 void dibs__who_plain(const dibs_client *cl, const char *label, char *out,

@@ -8,9 +8,8 @@
 #include "store/lease.h"
 #include <dibs/lock.h>
 
-/* The line for this handle, cut to fit: in `room`, or in the handle until its
- * next acquire. Locks: cl->mutex. */
-const char *dibs__who_text(dibs_lock *lock, char room[DIBS__WHO_MAX]);
+/* The line for this handle, cut to fit. Locks: cl->mutex. */
+void dibs__who_text(const dibs_lock *lock, char out[DIBS__WHO_MAX]);
 
 /* The line of what is no lock, "host:pid label", cut to fit. NULL: the client's label. */
 void dibs__who_plain(const dibs_client *cl, const char *label, char *out,

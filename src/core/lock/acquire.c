@@ -8,7 +8,6 @@
 #include "core/lock/enter.h"
 #include "core/lock/fallback.h"
 #include "core/lock/handle.h"
-#include "core/lock/lock_opts.h"
 #include "core/lock/publish.h"
 #include "core/lock/reentry.h"
 #include "core/lock/release.h"
@@ -26,24 +25,26 @@ enum { GIVE_UP_MS = 250 };
 /* If an ask of a waiter has no answer after this long, the log gets a line. */
 enum { SILENT_MS = 2000 };
 
-void dibs__lock_acquire_enlist(dibs_lock *lock)
+void dibs__lock_acquire_enlist(dibs_lock *lock, dibs__lock_acquire *room)
 {
     dibs_client *cl = lock->cl;
 
-    lock->acquire.next = cl->acquires;
-    lock->acquire.at = &cl->acquires;
+    lock->acquire = room;
+    room->next = cl->acquires;
+    room->at = &cl->acquires;
     if (cl->acquires)
-        cl->acquires->acquire.at = &lock->acquire.next;
+        cl->acquires->acquire->at = &room->next;
     cl->acquires = lock;
-    lock->acquire.running = true;
 }
 
 void dibs__lock_acquire_delist(dibs_lock *lock)
 {
-    *lock->acquire.at = lock->acquire.next;
-    if (lock->acquire.next)
-        lock->acquire.next->acquire.at = lock->acquire.at;
-    lock->acquire.running = false;
+    const dibs__lock_acquire *room = lock->acquire;
+
+    *room->at = room->next;
+    if (room->next)
+        room->next->acquire->at = room->at;
+    lock->acquire = NULL;
     if (lock->cl->closing)
         pthread_cond_broadcast(&lock->cl->over);
 }
@@ -53,24 +54,24 @@ dibs__lock_acquire_start(dibs_lock *lock, const dibs__acquire_caller *way,
                          bool *over)
 {
     dibs_client *cl = lock->cl;
-    const dibs_lock_opts *opts = &lock->opts;
+    const dibs_lock_opts *opts = &lock->traits->opts;
     const dibs__acquire_terms terms = {
         .wait_ms = way->wait_ms,
         .retries = way->retries,
         .retry_delay_ms = opts->retry_delay_ms,
-        .listen = way->wait_ms != 0 || dibs__opts_hear(opts),
+        .listen = way->wait_ms != 0 || lock->traits->hears,
         .fallback = cl->on_unavailable != DIBS_AWAY_FAIL,
         .asks_again = dibs__store_cannot(cl->st, DIBS__CAN_QUEUE) != NULL,
     };
     dibs_status rc;
 
-    *lock->why = (dibs_error){0};
+    *way->why = (dibs_error){0};
     dibs__count(&cl->stats.attempts);
     dibs__reentry_name(lock);
     rc = dibs__reentry_enter(lock, way->blocks && way->wait_ms < 0, over,
-                             lock->why);
+                             way->why);
     if (!*over) {
-        rc = dibs__timer_ready(cl, lock->why);
+        rc = dibs__timer_ready(cl, way->why);
         *over = rc != DIBS_OK;
     }
     if (*over) {
@@ -78,18 +79,18 @@ dibs__lock_acquire_start(dibs_lock *lock, const dibs__acquire_caller *way,
         dibs__record_acquired(lock, rc, 0, false);
         return rc;
     }
-    lock->acquire.wake = way->wake;
-    dibs__acquire_start(&lock->acquire.machine, &terms, &cl->jitter,
-                        dibsx_now());
-    lock->acquire.machine.cancelled = lock->acquire.stopped || cl->closing;
+    way->room->wake = way->wake;
+    way->room->why = way->why;
+    dibs__acquire_start(&way->room->machine, &terms, &cl->jitter, dibsx_now());
+    way->room->machine.cancelled = lock->stopped || cl->closing;
     dibs__count(&cl->stats.waiting);
-    dibs__lock_acquire_enlist(lock);
+    dibs__lock_acquire_enlist(lock, way->room);
     return DIBS_OK;
 }
 
 dibs__acquire_step dibs__lock_acquire_next(dibs_lock *lock)
 {
-    dibs__acquire *aq = &lock->acquire.machine;
+    dibs__acquire *aq = &lock->acquire->machine;
     dibs__acquire_step step = dibs__acquire_next(aq, &lock->lease, dibsx_now());
 
     for (; aq->polls > 0; aq->polls--)
@@ -101,7 +102,7 @@ dibs__acquire_step dibs__lock_acquire_next(dibs_lock *lock)
 static void open_bell(dibs_lock *lock)
 {
     dibs_client *cl = lock->cl;
-    int64_t wait_ms = lock->acquire.machine.terms.wait_ms;
+    int64_t wait_ms = lock->acquire->machine.terms.wait_ms;
     dibsx_nsec now = dibsx_now();
 
     if (!cl->keeper.listening[0]) {
@@ -111,7 +112,7 @@ static void open_bell(dibs_lock *lock)
                                           : dibsx_after_ms(now, wait_ms));
         pthread_mutex_lock(&cl->mutex);
     }
-    dibs__acquire_listened(&lock->acquire.machine, dibsx_now());
+    dibs__acquire_listened(&lock->acquire->machine, dibsx_now());
 }
 
 /* A new owner, unless one asks already. */
@@ -122,10 +123,10 @@ static dibs_status begin_lease(dibs_lock *lock)
 
     if (lock->lease.state != DIBS__LEASE_FREE)
         return DIBS_OK;
-    rc = dibs__owner_new(lock->cl, owner, lock->why);
+    rc = dibs__owner_new(lock->cl, owner, lock->acquire->why);
     if (rc != DIBS_OK)
         return rc;
-    if (!lock->acquire.machine.on_fallback)
+    if (!lock->acquire->machine.on_fallback)
         dibs__lock_use_store(lock, lock->cl->st, DIBS_FALLBACK_NONE);
     dibs__lock_begin(lock, owner);
     return DIBS_OK;
@@ -142,7 +143,7 @@ void dibs__lock_ask_trace(const dibs_lock *lock)
 {
     char attempt[DIBS__ATTEMPT_SIZE];
 
-    dibs__attempt_text(lock->acquire.machine.tries, attempt);
+    dibs__attempt_text(lock->acquire->machine.tries, attempt);
     dibs__log(lock->cl, DIBS_LOG_TRACE, "asked", "%s%s", lock->name, attempt);
 }
 
@@ -181,7 +182,7 @@ send_ask(dibs_lock *lock, dibs__store *st, dibs__lease_step *step)
 static void note_away(dibs_lock *lock, dibs_status rc, const dibs__answer *ans)
 {
     dibs_client *cl = lock->cl;
-    const dibs__acquire *aq = &lock->acquire.machine;
+    const dibs__acquire *aq = &lock->acquire->machine;
     bool failed = rc == DIBS_UNAVAIL || rc == DIBS_UNKNOWN;
 
     if (lock->st != cl->st)
@@ -189,7 +190,7 @@ static void note_away(dibs_lock *lock, dibs_status rc, const dibs__answer *ans)
     if (!failed || (ans->under_replicated && aq->terms.fallback))
         dibs__away_ended(cl);
     else if (!aq->terms.fallback && dibs__acquire_waits(aq, dibsx_now()))
-        dibs__away_failed(cl, lock->lease.sent_at, lock->why);
+        dibs__away_failed(cl, lock->lease.sent_at, lock->acquire->why);
 }
 
 /* Applies the answer to the lease, the counters and the machine. */
@@ -213,13 +214,13 @@ apply_answer(dibs_lock *lock, dibs_status rc, const dibs__answer *ans)
     if (ls->state == DIBS__LEASE_FREE)
         dibs__lock_unlist(lock);
     dibs__keeper_watch(cl, lock);
-    dibs__acquire_answered(&lock->acquire.machine, ls, rc, ans, now);
+    dibs__acquire_answered(&lock->acquire->machine, ls, rc, ans, now);
 }
 
 /* Until the answer the deadline of the lease has nothing to watch but this. */
 static void watch_silence(dibs_lock *lock, dibsx_nsec now)
 {
-    const dibs__acquire *aq = &lock->acquire.machine;
+    const dibs__acquire *aq = &lock->acquire->machine;
 
     if (lock->st == lock->cl->st && !aq->terms.fallback &&
         dibs__acquire_waits(aq, now))
@@ -229,8 +230,7 @@ static void watch_silence(dibs_lock *lock, dibsx_nsec now)
 
 void dibs__lock_acquire_overdue(dibs_lock *lock, dibsx_nsec now)
 {
-    if (lock->acquire.running &&
-        lock->acquire.machine.state == DIBS__ACQUIRE_ASKED &&
+    if (lock->acquire && lock->acquire->machine.state == DIBS__ACQUIRE_ASKED &&
         now >= dibsx_after_ms(lock->lease.sent_at, SILENT_MS))
         lock->cl->silent_at = lock->lease.sent_at;
 }
@@ -242,26 +242,27 @@ bool dibs__lock_ask_begin(dibs_lock *lock, dibs__lease_step *step,
     dibsx_nsec now;
     dibs_status rc = begin_lease(lock);
 
-    *step = (dibs__lease_step){.err = lock->why};
+    *step = (dibs__lease_step){.err = lock->acquire->why};
     if (rc != DIBS_OK) {
-        dibs__acquire_answered(&lock->acquire.machine, &lock->lease, rc,
+        dibs__acquire_answered(&lock->acquire->machine, &lock->lease, rc,
                                &step->ans, dibsx_now());
         return false;
     }
     now = dibsx_now();
     step->deadline =
-        dibs__acquire_ask_until(&lock->acquire.machine,
+        dibs__acquire_ask_until(&lock->acquire->machine,
                                 dibs__client_deadline(cl, now), now);
-    step->ask = lock->ask;
+    dibs__lock_ask(lock, &step->ask);
     step->ask.alone = lock->lease.alone;
-    step->ask.who = dibs__who_text(lock, who);
-    if (lock->acquire.machine.terms.wait_ms != 0)
+    dibs__who_text(lock, who);
+    step->ask.who = who;
+    if (lock->acquire->machine.terms.wait_ms != 0)
         step->ask.flags |= DIBS__ASK_QUEUE;
     dibs__lease_asked(&lock->lease, now);
-    dibs__acquire_asked(&lock->acquire.machine, &lock->lease);
+    dibs__acquire_asked(&lock->acquire->machine, &lock->lease);
     dibs__keeper_watch(cl, lock);
     watch_silence(lock, now);
-    *lock->why = (dibs_error){0};
+    *lock->acquire->why = (dibs_error){0};
     return true;
 }
 
@@ -295,17 +296,18 @@ static void leave_store(dibs_lock *lock)
 
     /* A valid lease is an idle sticky one, from an earlier acquire. */
     rc = dibs__lock_give_up(lock, valid ? 0 : GIVE_UP_MS, NULL);
-    dibs__acquire_left(&lock->acquire.machine, &lock->lease, rc, dibsx_now());
+    dibs__acquire_left(&lock->acquire->machine, &lock->lease, rc, dibsx_now());
 }
 
 /* Counts an acquire once, however often it is tried. */
 static void use_fallback(dibs_lock *lock)
 {
-    dibs_status rc = dibs__fallback_use(lock, lock->why, lock->why);
+    dibs_status rc =
+        dibs__fallback_use(lock, lock->acquire->why, lock->acquire->why);
 
-    if (rc == DIBS_OK && !lock->acquire.machine.fell_back)
+    if (rc == DIBS_OK && !lock->acquire->machine.fell_back)
         dibs__count(&lock->cl->stats.fallbacks);
-    dibs__acquire_fell_back(&lock->acquire.machine, rc, dibsx_now());
+    dibs__acquire_fell_back(&lock->acquire->machine, rc, dibsx_now());
 }
 
 void dibs__lock_acquire_do(dibs_lock *lock, dibs__acquire_step step)
@@ -332,9 +334,9 @@ void dibs__lock_acquire_do(dibs_lock *lock, dibs__acquire_step step)
 dibs_status dibs__lock_acquire_end(dibs_lock *lock)
 {
     dibs_client *cl = lock->cl;
-    const dibs__acquire *aq = &lock->acquire.machine;
+    const dibs__acquire *aq = &lock->acquire->machine;
 
-    dibs__acquire_explain(aq, lock->name, lock->why);
+    dibs__acquire_explain(aq, lock->name, lock->acquire->why);
     dibs__lock_acquire_delist(lock);
     dibs__uncount(&cl->stats.waiting);
     dibs__count_outcome(&cl->stats, aq->rc);
@@ -347,16 +349,29 @@ dibs_status dibs__lock_acquire_end(dibs_lock *lock)
     return aq->rc;
 }
 
+dibsx_park *dibs__lock_acquire_rouse(dibs_lock *lock)
+{
+    dibs__lock_acquire *room = lock->acquire;
+
+    if (room && room->wake)
+        room->wake(lock);
+    else if (room && dibsx_park_post(&room->sleeper, 1))
+        return &room->sleeper;
+    return NULL;
+}
+
 void dibs__lock_acquire_wake(dibs_lock *lock)
 {
-    pthread_cond_broadcast(&lock->cond);
-    if (lock->acquire.wake)
-        lock->acquire.wake(lock);
+    dibsx_park *sleeper = dibs__lock_acquire_rouse(lock);
+
+    if (sleeper)
+        dibsx_park_wake(sleeper);
 }
 
 void dibs__lock_acquire_cancel(dibs_lock *lock)
 {
-    lock->acquire.machine.cancelled = true;
+    if (lock->acquire)
+        lock->acquire->machine.cancelled = true;
     dibs__lock_acquire_wake(lock);
 }
 
@@ -366,7 +381,7 @@ void dibs__lock_acquire_close(dibs_client *cl)
 
     cl->closing = true;
     for (dibs_lock *lock = cl->acquires; lock; lock = next) {
-        next = lock->acquire.next;
+        next = lock->acquire->next;
         dibs__lock_acquire_cancel(lock);
     }
 }

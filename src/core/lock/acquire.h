@@ -16,13 +16,14 @@
 typedef struct dibs__acquire_caller {
     int64_t wait_ms;
     uint32_t retries;
-    bool blocks; /* the calling thread waits for it, on the lock's condition */
+    bool blocks;         /* the calling thread waits for it, on room->sleeper */
     dibs__wake_fn *wake; /* else: called when its sleep may be over */
+    dibs__lock_acquire *room; /* its state, until the end */
+    dibs_error *why;          /* the detail of an error, until the end */
 } dibs__acquire_caller;
 
 /* Begins an acquire on a handle that was entered. *over: it has ended already,
- * with the status returned; else drive it to DIBS__ACQUIRE_DONE and end it. The
- * detail of an error is in *lock->why, which the driver provides until the end. */
+ * with the status returned; else drive it to DIBS__ACQUIRE_DONE and end it. */
 dibs_status
 dibs__lock_acquire_start(dibs_lock *lock, const dibs__acquire_caller *way,
                          bool *over);
@@ -49,7 +50,7 @@ void dibs__lock_ask_trace_answer(const dibs_lock *lock, dibs_status rc,
 /* The list of acquires under way, which a client that is being closed waits
  * for. Start and end maintain it; code that acquires another way does so
  * itself. */
-void dibs__lock_acquire_enlist(dibs_lock *lock);
+void dibs__lock_acquire_enlist(dibs_lock *lock, dibs__lock_acquire *room);
 void dibs__lock_acquire_delist(dibs_lock *lock);
 
 /* The end, at DIBS__ACQUIRE_DONE: from here on the lease is the program's. */
@@ -59,8 +60,11 @@ dibs_status dibs__lock_acquire_end(dibs_lock *lock);
  * long, which the keeper then logs. */
 void dibs__lock_acquire_overdue(dibs_lock *lock, dibsx_nsec now);
 
-/* Wakes an acquire of this lock that may be sleeping. */
+/* Wakes an acquire of this lock that may be sleeping. Rouse leaves the last of it to
+ * the caller: the thread at the park that it returns, if any, is to be woken, at best
+ * when the mutex is free. */
 void dibs__lock_acquire_wake(dibs_lock *lock);
+dibsx_park *dibs__lock_acquire_rouse(dibs_lock *lock);
 
 /* Ends the acquire that is under way, if one is. */
 void dibs__lock_acquire_cancel(dibs_lock *lock);

@@ -31,10 +31,11 @@ typedef struct step {
     dibs_lock *const *locks;
     size_t count;
     size_t blocked;
-    char who[DIBS__WHO_MAX]; /* room for it; the same for all */
+    char who[DIBS__WHO_MAX]; /* the same for all */
     char owners[DIBS__ALL_MAX][DIBS_OWNER_SIZE];
     dibs__ask asks[DIBS__ALL_MAX];
     dibs__answer answers[DIBS__ALL_MAX];
+    dibs__lock_acquire rooms[DIBS__ALL_MAX];
 } step;
 
 /* Begins a lease by a new owner for each lock. The lease of an earlier owner is
@@ -66,12 +67,11 @@ static dibs_status begin_leases(step *sp, dibs_error *err)
 /* Locks: cl->mutex. */
 static void put_question(step *sp)
 {
-    const char *who = dibs__who_text(sp->locks[0], sp->who);
-
+    dibs__who_text(sp->locks[0], sp->who);
     for (size_t i = 0; i < sp->count; i++) {
-        sp->asks[i] = sp->locks[i]->ask;
+        dibs__lock_ask(sp->locks[i], &sp->asks[i]);
         sp->asks[i].flags &= DIBS__ASK_TELL;
-        sp->asks[i].who = who;
+        sp->asks[i].who = sp->who;
     }
 }
 
@@ -165,11 +165,11 @@ static bool give_back(step *sp)
 
 /* As every acquire, they are busy, and a client that is being closed waits for
  * them. Locks: cl->mutex. */
-static void enter_locks(const step *sp)
+static void enter_locks(step *sp)
 {
     for (size_t i = 0; i < sp->count; i++) {
         sp->locks[i]->busy = true;
-        dibs__lock_acquire_enlist(sp->locks[i]);
+        dibs__lock_acquire_enlist(sp->locks[i], &sp->rooms[i]);
     }
 }
 
@@ -191,7 +191,7 @@ dibs__acquire_all_try(dibs_lock *const *locks, size_t count, dibsx_nsec until,
 
     *blocked = 0;
     if (!sp.cl->st->ops->lease->acquire_all || count > DIBS__ALL_MAX ||
-        locks[0]->replicas > 0)
+        locks[0]->traits->replicas > 0)
         return dibsx_fail(err, DIBS_UNSUPPORTED,
                           "this store takes one name at a time");
     rc = dibs__timer_ready(sp.cl, err);

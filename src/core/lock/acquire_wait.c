@@ -9,38 +9,26 @@
 #include "core/lock/handle.h"
 #include <assert.h>
 
-/* A sleep is cut to this: the condition variable counts on the monotonic clock,
- * which stands still while the machine is suspended. */
-enum { SLEEP_MAX_MS = 1000 };
-
 /* Sleeps until a moment on the boot clock, a wake-up, or a cancel. The caller
- * looks again, as the sleep may end early or late. Locks: cl->mutex, let go
- * while sleeping. */
-static void sleep_until(dibs_lock *lock, dibsx_nsec until)
+ * looks again, as the sleep may end early or late. Wake-ups post with the mutex, so none
+ * falls between. Locks: cl->mutex, let go while sleeping. */
+static void sleep_until(dibs_lock *lock, dibsx_park *sleeper, dibsx_nsec until)
 {
-    int64_t span_ms = dibsx_wait_ms(until, dibsx_now());
-    struct timespec at;
-
-    clock_gettime(CLOCK_MONOTONIC, &at);
-    if (span_ms < 0 || span_ms > SLEEP_MAX_MS)
-        span_ms = SLEEP_MAX_MS;
-    at.tv_sec += span_ms / 1000;
-    at.tv_nsec += (long)(span_ms % 1000) * 1000000;
-    if (at.tv_nsec >= 1000000000) {
-        at.tv_nsec -= 1000000000;
-        at.tv_sec++;
-    }
-    pthread_cond_timedwait(&lock->cond, &lock->cl->mutex, &at);
+    dibsx_park_clear(sleeper);
+    pthread_mutex_unlock(&lock->cl->mutex);
+    (void)dibsx_park_wait(sleeper, until);
+    pthread_mutex_lock(&lock->cl->mutex);
 }
 
 /* Locks: cl->mutex, let go while asking and sleeping. */
 static dibs_status drive_acquire(dibs_lock *lock)
 {
+    dibs__lock_acquire *room = lock->acquire;
     dibs__acquire_step step;
 
     while ((step = dibs__lock_acquire_next(lock)) != DIBS__ACQUIRE_DONE)
         if (step == DIBS__ACQUIRE_SLEEP)
-            sleep_until(lock, lock->acquire.machine.wake_at);
+            sleep_until(lock, &room->sleeper, room->machine.wake_at);
         else
             dibs__lock_acquire_do(lock, step);
     return dibs__lock_acquire_end(lock);
@@ -50,26 +38,28 @@ dibs_status dibs__lock_acquire_block(dibs_lock *lock, int64_t wait_ms,
                                      uint32_t retries, dibs_error *err)
 {
     DIBSX_UNCANCEL;
+    dibs__lock_acquire room = {.wake = NULL};
+    dibs_error why;
     const dibs__acquire_caller way = {.wait_ms = wait_ms,
                                       .retries = retries,
-                                      .blocks = true};
-    dibs_status rc = dibs__lock_enter(lock, err);
-    dibs_error why;
+                                      .blocks = true,
+                                      .room = &room,
+                                      .why = &why};
+    dibs_status rc;
     dibsx_nsec started_at = 0;
     uint32_t tries = 0;
     bool over;
 
+    rc = dibs__lock_enter(lock, err);
     if (rc != DIBS_OK)
         return rc;
     assert(lock);
-    lock->why = &why;
     rc = dibs__lock_acquire_start(lock, &way, &over);
     if (!over) {
-        started_at = lock->acquire.machine.started_at;
+        started_at = room.machine.started_at;
         rc = drive_acquire(lock);
-        tries = lock->acquire.machine.tries;
+        tries = room.machine.tries;
     }
-    lock->why = NULL;
     if (rc != DIBS_OK && err)
         *err = why;
     dibs__lock_exit(lock);
@@ -80,8 +70,8 @@ dibs_status dibs__lock_acquire_block(dibs_lock *lock, int64_t wait_ms,
 
 dibs_status dibs_lock_acquire(dibs_lock *lock, dibs_error *err)
 {
-    return dibs__lock_acquire_block(lock, lock ? lock->opts.wait_ms : 0,
-                                    lock ? lock->opts.retries : 0, err);
+    return dibs__lock_acquire_block(lock, lock ? lock->traits->opts.wait_ms : 0,
+                                    lock ? lock->traits->opts.retries : 0, err);
 }
 
 dibs_status dibs_lock_try(dibs_lock *lock, dibs_error *err)

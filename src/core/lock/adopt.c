@@ -7,7 +7,6 @@
 #include "base/fail.h"
 #include "base/uncancel.h"
 #include "core/lock/handle.h"
-#include "core/lock/lock_opts.h"
 #include "core/lock/publish.h"
 #include "core/lock/reentry.h"
 #include "core/lock/renew_now.h"
@@ -53,13 +52,13 @@ void dibs__adopt_hold(dibs_lock *lock, const dibs__adopted *ad, bool sure)
 static dibs_status
 adopt_lease(dibs_lock *lock, const char *owner, uint64_t fence, dibs_error *err)
 {
-    const dibs_lock_opts *opts = &lock->opts;
+    const dibs_lock_opts *opts = &lock->traits->opts;
     dibsx_nsec sent_at = dibsx_now();
     dibs__renewal item = {.name = lock->name,
                           .owner = owner,
                           .fence = fence,
                           .ttl_ms = opts->ttl_ms + opts->lock_delay_ms,
-                          .replicas = lock->replicas};
+                          .replicas = lock->traits->replicas};
     dibs_status rc = dibs__adopt_prepare(lock, err);
 
     if (rc == DIBS_OK)
@@ -84,7 +83,7 @@ dibs_status dibs__adopt_enter(dibs_lock *lock, dibs_error *err)
 
     if (rc != DIBS_OK)
         return rc;
-    if (lock && dibs__opts_hear(&lock->opts))
+    if (lock && lock->traits->hears)
         dibs__notices_listen(lock->cl, lock->cl->st,
                              dibs__client_deadline(lock->cl, dibsx_now()));
     return dibs__lock_enter(lock, err);

@@ -11,6 +11,9 @@
  * end. */
 static void call_program(dibs_lock *lock, dibs__callback about)
 {
+    static const dibs__lock_callbacks none;
+    const dibs__lock_callbacks *with =
+        lock->callbacks ? lock->callbacks : &none;
     dibs_client *cl = lock->cl;
 
     if (lock->freed || !lock->callback_due)
@@ -21,13 +24,13 @@ static void call_program(dibs_lock *lock, dibs__callback about)
     pthread_mutex_unlock(&cl->mutex);
     if (about == DIBS__CALLBACK_YIELD)
         dibs__log(cl, DIBS_LOG_TRACE, "yield", "%s is asked for", lock->name);
-    if (about == DIBS__CALLBACK_LOST && lock->opts.on_lost)
-        lock->opts.on_lost(lock, lock->opts.on_lost_arg);
-    if (about == DIBS__CALLBACK_YIELD && lock->opts.on_yield)
-        lock->opts.on_yield(lock, lock->opts.on_yield_arg);
+    if (about == DIBS__CALLBACK_LOST && with->on_lost)
+        with->on_lost(lock, with->on_lost_arg);
+    if (about == DIBS__CALLBACK_YIELD && with->on_yield)
+        with->on_yield(lock, with->on_yield_arg);
     pthread_mutex_lock(&cl->mutex);
     lock->announcing = false;
-    pthread_cond_broadcast(&lock->cond);
+    pthread_cond_broadcast(&cl->over);
     dibs__lock_unref(lock);
 }
 

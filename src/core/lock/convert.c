@@ -50,10 +50,10 @@ static bool writer_inside(const dibs_lock *lock)
 {
     const dibs_lock *guest = lock->entry.guests;
 
-    while (guest && guest->opts.mode != DIBS_EXCLUSIVE)
+    while (guest && guest->traits->opts.mode != DIBS_EXCLUSIVE)
         guest = guest->entry.next_guest;
     return guest ||
-           (lock->entry.depth > 1 && lock->opts.mode == DIBS_EXCLUSIVE);
+           (lock->entry.depth > 1 && lock->traits->opts.mode == DIBS_EXCLUSIVE);
 }
 
 /* A renewal under way carries the fence of before, and its answer would be taken
@@ -69,7 +69,7 @@ may_convert(dibs_lock *lock, dibs_lock_mode mode, dibs_error *err)
                               lock->name);
         if (dibs__lease_converting(&lock->lease))
             return DIBS_OK;
-        pthread_cond_wait(&lock->cond, &lock->cl->mutex);
+        pthread_cond_wait(&lock->cl->over, &lock->cl->mutex);
     }
     return dibsx_fail(err, DIBS_LOST, "%s is not held", lock->name);
 }
@@ -97,7 +97,7 @@ convert_to(dibs_lock *lock, dibs_lock_mode mode, dibs_error *err)
     dibs__conversion conversion = {.owner = owner,
                                    .to_owner = owner,
                                    .mode = (dibs__mode)mode,
-                                   .replicas = lock->ask.replicas};
+                                   .replicas = dibs__lock_replicas(lock)};
     dibs__answer ans = {0};
     dibs_lock_mode was = lock->mode;
     dibsx_nsec sent_at;
@@ -116,7 +116,7 @@ convert_to(dibs_lock *lock, dibs_lock_mode mode, dibs_error *err)
                            dibs__client_deadline(lock->cl, sent_at), &ans, err);
     settle_mode(lock, was, mode, rc);
     dibs__lease_converted(ls, sent_at, rc, &ans, dibsx_now());
-    pthread_cond_broadcast(&lock->cond);
+    pthread_cond_broadcast(&lock->cl->over);
     dibs__keeper_watch(lock->cl, lock);
     if (rc == DIBS_OK && !dibs__lease_valid(ls, dibsx_now()))
         rc = dibsx_fail(err, DIBS_LOST, "the lease on %s ended meanwhile",

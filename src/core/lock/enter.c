@@ -11,26 +11,22 @@
 #include "core/lock/release.h"
 #include "core/lock/sticky.h"
 #include "core/stats/record.h"
-#include <string.h>
 
 static bool is_reentrant(const dibs_lock *lock)
 {
-    return (lock->opts.flags & DIBS_LOCK_REENTRANT) != 0;
+    return (lock->traits->opts.flags & DIBS_LOCK_REENTRANT) != 0;
 }
 
 /* A writer's lease also lets its owner read. */
 static bool has_right(const dibs_lock *lock, const dibs_lock *at)
 {
-    return at->mode == lock->opts.mode || at->mode == DIBS_EXCLUSIVE;
+    return at->mode == lock->traits->opts.mode || at->mode == DIBS_EXCLUSIVE;
 }
 
 /* One more acquire of a handle that is in use. */
 static dibs_status enter_again(dibs_lock *lock, dibs_error *err)
 {
-    char asker[DIBS__IDENTITY_MAX];
-
-    dibs__reentry_caller(lock, asker);
-    if (strcmp(asker, lock->holder) != 0)
+    if (!dibs__reentry_is_owner(lock))
         return dibsx_fail(err, DIBS_INVALID,
                           "this handle holds %s for another owner; give each "
                           "its own handle",
@@ -69,7 +65,8 @@ static bool may_enter(const dibs_lock *lock, const dibs_lock *other)
 
 static bool modes_conflict(const dibs_lock *lock, const dibs_lock *other)
 {
-    return other->mode == DIBS_EXCLUSIVE || lock->opts.mode == DIBS_EXCLUSIVE;
+    return other->mode == DIBS_EXCLUSIVE ||
+           lock->traits->opts.mode == DIBS_EXCLUSIVE;
 }
 
 /* A guest leaves the lease of its host, which ends with the last handle in

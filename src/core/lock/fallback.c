@@ -78,11 +78,6 @@ dibs__fallback_use(dibs_lock *lock, const dibs_error *why, dibs_error *err)
     return DIBS_OK;
 }
 
-const char *dibs__fallback_name(const dibs_lock *lock, const char *owner)
-{
-    return lock->ask.name == lock->name ? lock->name : owner;
-}
-
 dibs_fallback dibs_lock_fallback(const dibs_lock *lock)
 {
     pthread_mutex_t *mutex = &lock->cl->mutex;

@@ -22,6 +22,12 @@ DIBS_MUST_CHECK dibs_status dibs__fallback_use(dibs_lock *lock,
 /* The name of the current lease in the lock's store, for a request that may be under
  * way when the handle has the next lease: `owner` is a copy of the lease's owner and
  * lives as long as the request. */
-const char *dibs__fallback_name(const dibs_lock *lock, const char *owner);
+static inline const char *
+dibs__fallback_name(const dibs_lock *lock, const char *owner)
+{
+    return atomic_load(&lock->shown.fallback) == DIBS_FALLBACK_OPEN
+               ? owner
+               : lock->name;
+}
 
 #endif

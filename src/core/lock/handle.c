@@ -8,6 +8,7 @@
 #include "base/fail.h"
 #include "base/hash.h"
 #include "base/rand.h"
+#include "core/lock/fallback.h"
 #include "core/lock/lock_opts.h"
 #include <string.h>
 #include <unistd.h>
@@ -76,10 +77,11 @@ dibs_lock *dibs__lock_any(dibs_client *cl, size_t *at)
 
 void dibs__lock_begin(dibs_lock *lock, const char *owner)
 {
-    dibs__lease_begin(&lock->lease, owner, &lock->terms);
-    lock->ask.ttl_ms = dibs__lease_ask_ms(&lock->lease);
-    lock->ask.most_ms = dibs__lease_most_ms(&lock->lease);
-    lock->mode = lock->opts.mode;
+    dibs__terms terms = lock->traits->terms;
+
+    terms.confirm = dibs__lock_replicas(lock) > 0;
+    dibs__lease_begin(&lock->lease, owner, &terms);
+    lock->mode = lock->traits->opts.mode;
     lock->doubt = DIBS__SURE;
     lock->acked = 0;
     lock->sticky.wanted = false;
@@ -92,10 +94,17 @@ void dibs__lock_use_store(dibs_lock *lock, dibs__store *st,
 {
     lock->st = st;
     lock->shown.fallback = fallback;
-    lock->ask.name =
-        fallback == DIBS_FALLBACK_OPEN ? lock->lease.owner : lock->name;
-    lock->ask.replicas = fallback == DIBS_FALLBACK_NONE ? lock->replicas : 0;
-    lock->terms.confirm = lock->ask.replicas > 0;
+}
+
+void dibs__lock_ask(const dibs_lock *lock, dibs__ask *out)
+{
+    *out = lock->traits->ask;
+    out->name = dibs__fallback_name(lock, lock->lease.owner);
+    out->owner = lock->lease.owner;
+    out->priority = lock->priority;
+    out->ttl_ms = dibs__lease_ask_ms(&lock->lease);
+    out->most_ms = dibs__lease_most_ms(&lock->lease);
+    out->replicas = dibs__lock_replicas(lock);
 }
 
 dibs_status
@@ -122,7 +131,6 @@ void dibs__lock_unref(dibs_lock *lock)
     lock->cl->handle_count--;
     if (lock->shown.lost_fd >= 0)
         close(lock->shown.lost_fd);
-    pthread_cond_destroy(&lock->cond);
     dibs__opts_fini(lock);
     dibsx_free(lock);
 }

@@ -32,11 +32,13 @@ DIBS_MUST_CHECK dibs_status dibs__owner_new(dibs_client *cl,
  * cl->mutex. */
 void dibs__lock_begin(dibs_lock *lock, const char *owner);
 
-/* Has the lock use this store: the client's own, or a fallback. Decides under which
- * name its next leases are asked for there, and how many replicas must acknowledge
- * them. Locks: cl->mutex. */
+/* Has the lock use this store: the client's own, or a fallback. Locks: cl->mutex. */
 void dibs__lock_use_store(dibs_lock *lock, dibs__store *st,
                           dibs_fallback fallback);
+
+/* The ask for the lease that was begun; its call adds who asks, and whether it waits.
+ * Its texts are the lock's. Locks: cl->mutex. */
+void dibs__lock_ask(const dibs_lock *lock, dibs__ask *out);
 
 /* Drops a reference; the last one frees the handle. Locks: cl->mutex. */
 void dibs__lock_unref(dibs_lock *lock);

@@ -2,15 +2,18 @@
  *
  * The client's mutex guards everything but what is immutable after the handle
  * was made and the atoms that are shown, which any thread may read. A handle owns
- * its texts, its condition and its loss descriptor. */
+ * its name, its callbacks and its loss descriptor. It has what it needs
+ * while it holds a lease, for a program may hold very many; what an acquire or another
+ * call needs lives as long as that, and options are shared (traits.h). */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_CORE_LOCK_LOCK_H
 #define DIBS_CORE_LOCK_LOCK_H
 
+#include "base/park.h"
 #include "core/client.h"
+#include "core/lock/traits.h"
 #include "core/machine/acquire.h"
 #include "core/machine/lease.h"
-#include "core/worker.h"
 #include <dibs/lock.h>
 #include <stdatomic.h>
 
@@ -32,10 +35,10 @@ enum { DIBS__LOCK_TIMERS = 1 };
 typedef struct dibs__lock_due {
     dibs__timer deadline;        /* when the lease is to be looked at */
     struct dibs_lock *next;      /* in the renewer's list */
-    bool listed;                 /* is in that list */
-    bool current;                /* ... for the lease that it has now */
     struct dibs_lock *next_lost; /* in the keeper's list of losses */
-    bool in_lost;                /* is in that list */
+    bool listed;                 /* is in the renewer's list */
+    bool current;                /* ... for the lease that it has now */
+    bool in_lost;                /* is in the list of losses */
 } dibs__lock_due;
 
 /* Re-entry; see reentry.h. */
@@ -49,18 +52,17 @@ typedef struct dibs__lock_entry {
 
 /* Stickiness; see sticky.h. */
 typedef struct dibs__lock_sticky {
-    bool idle;   /* released by the program, kept by the client */
-    bool wanted; /* another client asks for the name: do not keep it */
-    dibs__job
-        leave; /* gives the lease up; has a reference while it is queued */
+    bool idle;    /* released by the program, kept by the client */
+    bool wanted;  /* another client asks for the name: do not keep it */
+    bool leaving; /* a worker is to release it */
 } dibs__lock_sticky;
 
-/* The acquire that is under way; see acquire.h. */
+/* An acquire under way, in the memory of its driver; see acquire.h. */
 typedef struct dibs__lock_acquire {
-    bool running; /* it sees to a loss itself */
-    bool stopped; /* its set is over: it ends at once; multi.c */
     dibs__acquire machine;
-    dibs__wake_fn *wake;    /* its driver's; NULL: a thread sleeps on cond */
+    dibs__wake_fn *wake;    /* its driver's; NULL: a thread drives it, */
+    dibsx_park sleeper;     /* ... and sleeps here */
+    dibs_error *why;        /* its driver's too: the detail of an error */
     struct dibs_lock *next; /* in the client's list */
     struct dibs_lock **at;
 } dibs__lock_acquire;
@@ -74,44 +76,54 @@ typedef struct dibs__lock_shown {
     int lost_fd;         /* timerfd, -1 until asked for, with the mutex */
 } dibs__lock_shown;
 
+/* Calls into the program; see callback.h. Few handles have any. */
+typedef struct dibs__lock_callbacks {
+    dibs_lock_lost_fn *on_lost;
+    void *on_lost_arg;
+    dibs_lock_yield_fn *on_yield;
+    void *on_yield_arg;
+} dibs__lock_callbacks;
+
 struct dibs_lock {
     /* Immutable. */
     dibs_client *cl;
-    dibs_lock_opts opts; /* whole; its strings are not kept */
-    char *label;         /* NULL: the client's */
-    char *meta;          /* as others are shown it, tabs included; NULL: none */
-    char *identity;      /* NULL: the thread that acquires */
-    uint32_t replicas;   /* must have the lease too, in the client's store */
+    const dibs__traits *traits;      /* its options */
+    dibs__lock_callbacks *callbacks; /* NULL: none */
 
-    char holder[DIBS__IDENTITY_MAX]; /* whose acquire it is, or was last */
-    char who[DIBS__WHO_PLAIN]; /* that, as others see it; "" not made yet */
-    long thread;               /* the thread that `holder` names */
+    int32_t priority; /* of acquires from now on */
+    pid_t
+        thread; /* whose acquire it is, or was last; 0: none, or an identity */
     dibs_lock_mode mode; /* of the current lease: no more than the store has */
     dibs__doubt doubt;   /* about that */
 
-    dibs__store *st;   /* of the current lease: the client's, or its fallback */
-    dibs__terms terms; /* for each lease: the options, as `st` allows them */
-    dibs__ask ask;     /* for each acquire, the same; its call adds who asks,
-                          and whether it waits */
+    dibs__store *st; /* of the current lease: the client's, or its fallback */
     dibs__lease lease;
     uint32_t acked;    /* replicas that had it when it was granted */
     uint32_t refs;     /* the handle itself, and the renewer */
     bool busy;         /* a call that talks to the store is under way */
     bool freed;        /* the program is done with this handle */
+    bool stopped;      /* its set is over: an acquire ends at once; multi.c */
+    bool muted;        /* it is being freed: no callback of a call */
+    bool calling;      /* a callback of a call runs, */
+    pthread_t caller;  /* ... on this thread */
     bool callback_due; /* a callback is due: on_lost or on_yield */
     bool announcing;   /* the keeper is calling back */
-    pthread_cond_t cond;
-    dibs_error *why; /* of the acquire or the asynchronous call under way */
     dibsx_table_node by_owner; /* in the client's table of owners */
 
     dibs__lock_due due;
     dibs__lock_entry entry;
     dibs__lock_sticky sticky;
-    dibs__lock_acquire acquire;
-    dibs__call call; /* see async.h */
+    dibs__lock_acquire *acquire; /* NULL: none; else it sees to a loss itself */
+    struct dibs__call *call;     /* the asynchronous one under way; async.h */
     dibs__lock_shown shown;
 
     char name[]; /* immutable; no longer than it must be */
 };
+
+/* Replicas that must have the current lease too; the fallback store has none. */
+static inline uint32_t dibs__lock_replicas(const dibs_lock *lock)
+{
+    return lock->st == lock->cl->st ? lock->traits->replicas : 0;
+}
 
 #endif

@@ -17,9 +17,9 @@ static void hear_missed(dibs_client *cl, dibs__notice_handler *handler)
 
     (void)handler;
     for (dibs_lock *lock = cl->acquires; lock; lock = next) {
-        next = lock->acquire.next;
+        next = lock->acquire->next;
         if (lock->lease.state == DIBS__LEASE_QUEUED) {
-            lock->acquire.machine.nudged = true;
+            lock->acquire->machine.nudged = true;
             dibs__lock_acquire_wake(lock);
         }
     }
@@ -50,7 +50,7 @@ hear_about_lease(dibs_lock *lock, dibs__notice_kind kind, dibsx_nsec now)
         break;
     case DIBS__NOTICE_YIELD:
         dibs__sticky_wanted(lock);
-        if (!lock->sticky.idle && !lock->acquire.running) {
+        if (!lock->sticky.idle && !lock->acquire) {
             dibs__callback_mark(lock);
             dibs__callback_run(lock, DIBS__CALLBACK_YIELD);
         }

@@ -1,6 +1,6 @@
 /* lock_opts.c - the options of a lock handle: checked once, at the public border.
  *
- * Owns the copies of its texts. Any thread. */
+ * Owns the callbacks of the handle. Any thread. */
 /* SPDX-License-Identifier: MIT */
 #include "core/lock/lock_opts.h"
 
@@ -117,9 +117,9 @@ static dibs_status check_spans(const dibs_lock_opts *opts, dibs_error *err)
     return DIBS_OK;
 }
 
-static dibs_status copy_identity(dibs_lock *lock, dibs_error *err)
+static dibs_status copy_identity(dibs__traits *tr, dibs_error *err)
 {
-    const char *given = lock->opts.identity;
+    const char *given = tr->opts.identity;
 
     if (!given)
         return DIBS_OK;
@@ -131,27 +131,27 @@ static dibs_status copy_identity(dibs_lock *lock, dibs_error *err)
                           "spaces, slashes and control characters, and does "
                           "not begin with #",
                           DIBS__IDENTITY_MAX - 1);
-    lock->identity = dibsx_strdup(given);
-    if (!lock->identity)
+    tr->identity = dibsx_strdup(given);
+    if (!tr->identity)
         return dibsx_nomem(err, "a lock");
     return DIBS_OK;
 }
 
-static dibs_status copy_label(dibs_lock *lock, dibs_error *err)
+static dibs_status copy_label(dibs__traits *tr, dibs_error *err)
 {
-    if (!lock->opts.label)
+    if (!tr->opts.label)
         return DIBS_OK;
-    lock->label = dibsx_strdup(lock->opts.label);
-    if (!lock->label)
+    tr->label = dibsx_strdup(tr->opts.label);
+    if (!tr->label)
         return dibsx_nomem(err, "a lock");
-    dibs__text_clean(lock->label);
+    dibs__text_clean(tr->label);
     return DIBS_OK;
 }
 
 /* The texts become one, with tabs between them. */
-static dibs_status copy_meta(dibs_lock *lock, dibs_error *err)
+static dibs_status copy_meta(dibs__traits *tr, dibs_error *err)
 {
-    const char *const *meta = lock->opts.meta;
+    const char *const *meta = tr->opts.meta;
     dibsx_buf buf;
     dibs_status rc = DIBS_OK;
 
@@ -173,80 +173,127 @@ static dibs_status copy_meta(dibs_lock *lock, dibs_error *err)
         rc = dibsx_fail(err, DIBS_INVALID,
                         "the metadata is longer than %d bytes", META_MAX - 1);
     if (rc == DIBS_OK) {
-        lock->meta = dibsx_buf_take(&buf);
-        if (!lock->meta)
+        tr->meta = dibsx_buf_take(&buf);
+        if (!tr->meta)
             rc = dibsx_nomem(err, "a lock");
     }
     dibsx_buf_fini(&buf);
     return rc;
 }
 
-/* Files that pass the options on pass these on whole. */
-static void spread_opts(dibs_lock *lock)
+/* Writes the options that a lease and an ask have to themselves. */
+static void spread_opts(const dibs_client *cl, dibs__traits *tr)
 {
-    const dibs_lock_opts *opts = &lock->opts;
+    const dibs_lock_opts *opts = &tr->opts;
     bool permits = opts->mode == DIBS_PERMITS;
 
-    lock->terms = (dibs__terms){
+    tr->terms = (dibs__terms){
         .ttl_ms = opts->ttl_ms,
         .hold_max_ms = opts->hold_max_ms,
         .delay_ms = opts->lock_delay_ms,
         .progress_ms = opts->progress_ms,
-        .renew_every_ms = opts->renew_every_ms ? opts->renew_every_ms
-                                               : lock->cl->renew_every_ms,
+        .renew_every_ms =
+            opts->renew_every_ms ? opts->renew_every_ms : cl->renew_every_ms,
         .manual = (opts->flags & DIBS_LOCK_NO_RENEW) != 0,
         /* A sticky one is kept after its release only while no other waits; a lock delay
          * counts from the first renewal on. */
         .prompt =
             (opts->flags & DIBS_LOCK_STICKY) != 0 || opts->lock_delay_ms > 0,
+        .confirm = tr->replicas > 0,
     };
-    lock->ask = (dibs__ask){
-        .owner = lock->lease.owner,
+    tr->ask = (dibs__ask){
         .mode = (dibs__mode)opts->mode,
         .permits = permits ? opts->permits : 1,
         .capacity = permits ? opts->capacity : 0,
         .flags = (opts->flags & DIBS_LOCK_BARGE ? DIBS__ASK_BARGE : 0) |
-                 (dibs__opts_hear(opts) ? DIBS__ASK_TELL : 0),
-        .priority = opts->priority,
+                 (tr->hears ? DIBS__ASK_TELL : 0),
     };
+}
+
+/* Checks the options of a draft and copies its texts. */
+static dibs_status
+read_traits(const dibs_client *cl, dibs__traits *tr, dibs_error *err)
+{
+    dibs_status rc;
+
+    fill_in(cl, &tr->opts);
+    rc = check_mode(&tr->opts, err);
+    if (rc == DIBS_OK)
+        rc = check_flags(&tr->opts, err);
+    if (rc == DIBS_OK)
+        rc = check_spans(&tr->opts, err);
+    if (rc == DIBS_OK)
+        rc = copy_identity(tr, err);
+    if (rc == DIBS_OK)
+        rc = copy_label(tr, err);
+    if (rc == DIBS_OK)
+        rc = copy_meta(tr, err);
+    if (rc == DIBS_OK)
+        rc = dibs__durability_read(tr->opts.durability, cl->replicas,
+                                   &tr->replicas, err);
+    return rc;
+}
+
+static dibs_status
+copy_callbacks(dibs_lock *lock, const dibs_lock_opts *opts, dibs_error *err)
+{
+    if (!opts->on_lost && !opts->on_yield)
+        return DIBS_OK;
+    lock->callbacks = dibsx_zalloc(sizeof(*lock->callbacks));
+    if (!lock->callbacks)
+        return dibsx_nomem(err, "a lock");
+    *lock->callbacks =
+        (dibs__lock_callbacks){opts->on_lost, opts->on_lost_arg, opts->on_yield,
+                               opts->on_yield_arg};
+    return DIBS_OK;
+}
+
+/* Takes out of the options what belongs to one handle or was copied, so that those of
+ * handles that are otherwise alike are the same. */
+static void strip_opts(dibs_lock_opts *opts)
+{
+    opts->size = sizeof(*opts);
+    opts->priority = 0;
+    opts->durability = NULL;
+    opts->identity = NULL;
+    opts->label = NULL;
+    opts->meta = NULL;
+    opts->on_lost = NULL;
+    opts->on_lost_arg = NULL;
+    opts->on_yield = NULL;
+    opts->on_yield_arg = NULL;
 }
 
 dibs_status
 dibs__opts_read(dibs_lock *lock, const dibs_lock_opts *opts, dibs_error *err)
 {
-    dibs_status rc = dibsx_opts_copy(&lock->opts, sizeof(lock->opts), opts,
+    dibs__traits draft = {.users = 0};
+    dibs_status rc = dibsx_opts_copy(&draft.opts, sizeof(draft.opts), opts,
                                      "DIBS_LOCK_OPTS()", err);
 
     if (rc != DIBS_OK)
         return rc;
-    fill_in(lock->cl, &lock->opts);
-    rc = check_mode(&lock->opts, err);
+    rc = read_traits(lock->cl, &draft, err);
     if (rc == DIBS_OK)
-        rc = check_flags(&lock->opts, err);
-    if (rc == DIBS_OK)
-        rc = check_spans(&lock->opts, err);
-    if (rc == DIBS_OK)
-        rc = copy_identity(lock, err);
-    if (rc == DIBS_OK)
-        rc = copy_label(lock, err);
-    if (rc == DIBS_OK)
-        rc = copy_meta(lock, err);
-    if (rc == DIBS_OK)
-        rc = dibs__durability_read(lock->opts.durability, lock->cl->replicas,
-                                   &lock->replicas, err);
-    lock->opts.durability = NULL;
-    lock->opts.identity = NULL;
-    lock->opts.label = NULL;
-    lock->opts.meta = NULL;
-    spread_opts(lock);
-    return rc;
+        rc = copy_callbacks(lock, &draft.opts, err);
+    if (rc != DIBS_OK) {
+        dibs__traits_fini(&draft);
+        return rc;
+    }
+    lock->priority = draft.opts.priority;
+    draft.hears = dibs__opts_hear(&draft.opts);
+    strip_opts(&draft.opts);
+    spread_opts(lock->cl, &draft);
+    pthread_mutex_lock(&lock->cl->mutex);
+    lock->traits = dibs__traits_keep(lock->cl, &draft);
+    pthread_mutex_unlock(&lock->cl->mutex);
+    return lock->traits ? DIBS_OK : dibsx_nomem(err, "a lock");
 }
 
 void dibs__opts_fini(dibs_lock *lock)
 {
-    dibsx_free(lock->identity);
-    dibsx_free(lock->label);
-    dibsx_free(lock->meta);
+    dibs__traits_drop(lock->cl, lock->traits);
+    dibsx_free(lock->callbacks);
 }
 
 bool dibs__opts_hear(const dibs_lock_opts *opts)

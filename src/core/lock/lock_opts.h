@@ -1,6 +1,6 @@
 /* lock_opts.h - what a lock handle was asked to be, checked and copied.
  *
- * Owns the copies of its texts. Any thread. */
+ * Owns nothing: traits.h has the options, and copies of their texts. Any thread. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_CORE_LOCK_LOCK_OPTS_H
 #define DIBS_CORE_LOCK_LOCK_OPTS_H
@@ -39,9 +39,8 @@ DIBS_MUST_CHECK dibs_status dibs__durability_read(const char *text,
                                                   uint32_t *replicas,
                                                   dibs_error *err);
 
-/* Fills lock->opts, what its leases and asks have of them, and the texts that
- * outlive the call; lock->cl is set. The copies are freed by dibs__opts_fini(),
- * also after a failure. */
+/* Sets what the handle has of its options; lock->cl is set. Freed by
+ * dibs__opts_fini(), also after a failure. Locks: none held; fini: cl->mutex. */
 DIBS_MUST_CHECK dibs_status dibs__opts_read(dibs_lock *lock,
                                             const dibs_lock_opts *opts,
                                             dibs_error *err);

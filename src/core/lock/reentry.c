@@ -7,7 +7,6 @@
 
 #include "base/hash.h"
 #include "core/lock/publish.h"
-#include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -24,37 +23,34 @@ bool dibs__reentry_in_use(const dibs_lock *lock)
 }
 
 /* The kernel is asked once for each thread, and again in a child process. */
-static long this_thread(const dibs_client *cl)
+static pid_t this_thread(const dibs_client *cl)
 {
     static _Thread_local uint64_t fork_number;
-    static _Thread_local long thread;
+    static _Thread_local pid_t thread;
 
     if (fork_number != cl->fork_number) {
-        thread = syscall(SYS_gettid);
+        thread = (pid_t)syscall(SYS_gettid);
         fork_number = cl->fork_number;
     }
     return thread;
 }
 
-void dibs__reentry_caller(const dibs_lock *lock, char out[DIBS__IDENTITY_MAX])
-{
-    if (lock->identity)
-        snprintf(out, DIBS__IDENTITY_MAX, "%s", lock->identity);
-    else
-        snprintf(out, DIBS__IDENTITY_MAX, "#%ld", this_thread(lock->cl));
-}
-
-/* Most acquires of a handle come from one thread, whose name need not be written
- * anew. */
 void dibs__reentry_rename(dibs_lock *lock)
 {
-    long thread = lock->identity ? 0 : this_thread(lock->cl);
+    lock->thread = lock->traits->identity ? 0 : this_thread(lock->cl);
+}
 
-    if (lock->holder[0] && lock->thread == thread)
-        return;
-    lock->thread = thread;
-    lock->who[0] = '\0';
-    dibs__reentry_caller(lock, lock->holder);
+bool dibs__reentry_is_owner(const dibs_lock *lock)
+{
+    return lock->traits->identity || lock->thread == this_thread(lock->cl);
+}
+
+static bool have_one_owner(const dibs_lock *one, const dibs_lock *other)
+{
+    if (one->traits->identity && other->traits->identity)
+        return strcmp(one->traits->identity, other->traits->identity) == 0;
+    return !one->traits->identity && !other->traits->identity &&
+           one->thread == other->thread;
 }
 
 void dibs__reentry_name(dibs_lock *lock)
@@ -72,7 +68,7 @@ dibs_lock *dibs__reentry_elsewhere(const dibs_lock *lock, dibsx_nsec now)
         dibs_lock *other = lock_of(node);
 
         if (other != lock && strcmp(other->name, lock->name) == 0 &&
-            strcmp(other->holder, lock->holder) == 0 &&
+            have_one_owner(other, lock) &&
             dibs__lease_valid(&other->lease, now))
             return other;
     }

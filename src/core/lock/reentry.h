@@ -16,11 +16,13 @@
 
 #include "core/lock/lock.h"
 
-/* The owner of this acquire: the identity of the handle, or the calling thread.
- * Sets lock->holder if the handle is not in use; rename sets it in any case. */
+/* The owner of an acquire is the identity of the handle, or the calling thread.
+ * Sets lock->thread if the handle is not in use; rename sets it in any case. */
 void dibs__reentry_name(dibs_lock *lock);
 void dibs__reentry_rename(dibs_lock *lock);
-void dibs__reentry_caller(const dibs_lock *lock, char out[DIBS__IDENTITY_MAX]);
+
+/* Whether the caller is the owner of the latest acquire. */
+bool dibs__reentry_is_owner(const dibs_lock *lock);
 
 /* Acquires through this handle, or through its guests, have had no release
  * yet. */

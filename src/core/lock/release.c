@@ -40,9 +40,9 @@ send_release(dibs__store *st, const dibs__leave *leave, bool sent_before,
 static int64_t keep_ms(const dibs_lock *lock, dibsx_nsec now)
 {
     dibsx_nsec until =
-        dibsx_after_ms(lock->lease.held_at, lock->opts.hold_min_ms);
+        dibsx_after_ms(lock->lease.held_at, lock->traits->opts.hold_min_ms);
 
-    return lock->opts.hold_min_ms > 0 ? dibsx_wait_ms(until, now) : 0;
+    return lock->traits->opts.hold_min_ms > 0 ? dibsx_wait_ms(until, now) : 0;
 }
 
 /* Ends a lease on this side: no handle relies on it any more. True when a

@@ -47,7 +47,7 @@ static bool has_still(const dibs_lock *lock, const char *owner)
 static void wait_for_conversion(dibs_lock *lock, const char *owner)
 {
     while (has_still(lock, owner) && lock->lease.converting)
-        pthread_cond_wait(&lock->cond, &lock->cl->mutex);
+        pthread_cond_wait(&lock->cl->over, &lock->cl->mutex);
 }
 
 /* Applies an answer if the lock still has the lease that it is for. Locks:
@@ -60,7 +60,7 @@ apply_renewal(dibs_lock *lock, const dibs__renewal *item, dibsx_nsec sent_at,
         dibs__lease_renewed(&lock->lease, sent_at, rc, item->left_ms,
                             dibsx_now());
         dibs__keeper_watch(lock->cl, lock);
-        pthread_cond_broadcast(&lock->cond);
+        pthread_cond_broadcast(&lock->cl->over);
     }
     if (rc != DIBS_LOST && !has_still(lock, item->owner))
         rc = dibsx_fail(err, DIBS_LOST, "the lease on %s ended meanwhile",
@@ -74,7 +74,8 @@ static dibs_status renew_held(dibs_lock *lock, dibs_error *err)
     dibs__lease *ls = &lock->lease;
     dibsx_nsec sent_at;
     char owner[DIBS_OWNER_SIZE];
-    dibs__renewal item = {.owner = owner, .replicas = lock->ask.replicas};
+    dibs__renewal item = {.owner = owner,
+                          .replicas = dibs__lock_replicas(lock)};
     dibs_status rc;
 
     memcpy(owner, ls->owner, sizeof(owner));

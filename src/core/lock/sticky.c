@@ -7,8 +7,8 @@
 
 bool dibs__sticky_begin(dibs_lock *lock, dibsx_nsec now)
 {
-    if (!(lock->opts.flags & DIBS_LOCK_STICKY) || lock->sticky.wanted ||
-        lock->freed || lock->mode != lock->opts.mode ||
+    if (!(lock->traits->opts.flags & DIBS_LOCK_STICKY) || lock->sticky.wanted ||
+        lock->freed || lock->mode != lock->traits->opts.mode ||
         lock->st != lock->cl->st || lock->lease.state != DIBS__LEASE_HELD ||
         !dibs__lease_valid(&lock->lease, now))
         return false;

@@ -27,8 +27,8 @@ bool dibs__sticky_begin(dibs_lock *lock, dibsx_nsec now);
 /* Instead of an ask: true when the idle lease is in use again. */
 bool dibs__sticky_reuse(dibs_lock *lock, dibsx_nsec now);
 
-/* Another client asks for the name. A worker releases an idle lease. If no
- * worker can be started, the next answer to a renewal tries again. */
+/* Another client asks for the name. A worker releases an idle lease. If memory is short or
+ * no worker can be started, the next answer to a renewal tries again. */
 void dibs__sticky_wanted(dibs_lock *lock);
 
 #endif

@@ -2,20 +2,28 @@
  * sticky.h.
  *
  * A worker does it, so that a release without an answer, or many of them in a row,
- * delay no renewal. A lock in a worker's queue has a reference for that. */
+ * delay no renewal. Owns the jobs; the lock of one has a reference for that. */
 /* SPDX-License-Identifier: MIT */
+#include "base/alloc.h"
 #include "core/lock/handle.h"
 #include "core/lock/release.h"
 #include "core/lock/sticky.h"
+#include "core/worker.h"
+
+typedef struct leave_job {
+    dibs__job job; /* first, so that one is the other */
+    dibs_lock *lock;
+} leave_job;
 
 /* The lease may be in use again, or released, by now. Thread: a worker. Locks:
  * cl->mutex, let go meanwhile. */
 static void leave_lease(dibs_client *cl, dibs__job *job)
 {
-    dibs_lock *lock =
-        (dibs_lock *)(void *)((char *)job - offsetof(dibs_lock, sticky.leave));
+    dibs_lock *lock = ((leave_job *)(void *)job)->lock;
 
     (void)cl;
+    dibsx_free(job);
+    lock->sticky.leaving = false;
     if (lock->sticky.idle)
         dibs__lock_let_go(lock);
     dibs__lock_unref(lock);
@@ -23,12 +31,22 @@ static void leave_lease(dibs_client *cl, dibs__job *job)
 
 void dibs__sticky_wanted(dibs_lock *lock)
 {
-    if (!(lock->opts.flags & DIBS_LOCK_STICKY))
+    leave_job *leave;
+
+    if (!(lock->traits->opts.flags & DIBS_LOCK_STICKY))
         return;
     lock->sticky.wanted = true;
-    if (!lock->sticky.idle || lock->sticky.leave.queued)
+    if (!lock->sticky.idle || lock->sticky.leaving)
         return;
-    lock->sticky.leave.run = leave_lease;
-    if (dibs__worker_add(lock->cl, &lock->sticky.leave))
-        lock->refs++;
+    leave = dibsx_zalloc(sizeof(*leave));
+    if (!leave)
+        return;
+    leave->job.run = leave_lease;
+    leave->lock = lock;
+    if (!dibs__worker_add(lock->cl, &leave->job)) {
+        dibsx_free(leave);
+        return;
+    }
+    lock->sticky.leaving = true;
+    lock->refs++;
 }

@@ -20,6 +20,6 @@ void dibs__lock_renew_no_more(dibs_lock *lock)
 void dibs__lock_set_priority(dibs_lock *lock, int32_t priority)
 {
     pthread_mutex_lock(&lock->cl->mutex);
-    lock->ask.priority = priority;
+    lock->priority = priority;
     pthread_mutex_unlock(&lock->cl->mutex);
 }

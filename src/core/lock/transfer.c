@@ -26,7 +26,7 @@ transfer(dibs_lock *lock, char token[DIBS_TOKEN_SIZE], dibs_error *err)
     dibsx_nsec now = dibsx_now();
     /* An adopted lease goes on in the mode of the handle, if it can. */
     dibs_lock_mode mode =
-        lock->doubt == DIBS__ADOPTED ? lock->opts.mode : lock->mode;
+        lock->doubt == DIBS__ADOPTED ? lock->traits->opts.mode : lock->mode;
     dibs__conversion conversion = {.name = lock->name,
                                    .owner = owner,
                                    .to_owner = heir,
@@ -34,7 +34,7 @@ transfer(dibs_lock *lock, char token[DIBS_TOKEN_SIZE], dibs_error *err)
                                    .mode = (dibs__mode)mode,
                                    .ttl_ms =
                                        dibs__lease_renew_ms(&lock->lease, now),
-                                   .replicas = lock->replicas};
+                                   .replicas = lock->traits->replicas};
     dibs__answer ans = {0};
     dibs_status rc = dibs__owner_new(lock->cl, heir, err);
 
@@ -120,7 +120,7 @@ static dibs_status name_doorbell(dibs_lock *lock, dibs__adopted *got,
                           .owner = got->owner,
                           .fence = got->fence,
                           .ttl_ms = ttl_ms,
-                          .replicas = lock->replicas};
+                          .replicas = lock->traits->replicas};
     dibs_status rc = dibs__renew_one(lock, &item, sent_at, err);
 
     if (rc == DIBS_OK) {
@@ -143,10 +143,10 @@ static dibs_status accept_lease(dibs_lock *lock, const char *owner,
                                    .owner = owner,
                                    .to_owner = heir,
                                    .fence = fence,
-                                   .mode = (dibs__mode)lock->opts.mode,
-                                   .ttl_ms = lock->opts.ttl_ms +
-                                             lock->opts.lock_delay_ms,
-                                   .replicas = lock->replicas};
+                                   .mode = (dibs__mode)lock->traits->opts.mode,
+                                   .ttl_ms = lock->traits->opts.ttl_ms +
+                                             lock->traits->opts.lock_delay_ms,
+                                   .replicas = lock->traits->replicas};
     dibs__answer ans = {0};
     dibs__adopted got;
     dibs_status rc = dibs__adopt_prepare(lock, err);
@@ -160,7 +160,7 @@ static dibs_status accept_lease(dibs_lock *lock, const char *owner,
     if (rc != DIBS_OK)
         return rc;
     got = (dibs__adopted){heir, ans.fence, sent_at, ans.left_ms};
-    if (dibs__opts_hear(&lock->opts))
+    if (lock->traits->hears)
         rc = name_doorbell(lock, &got, conversion.ttl_ms, err);
     if (rc == DIBS_OK)
         dibs__adopt_hold(lock, &got, true);
@@ -179,10 +179,11 @@ dibs_lock_accept(dibs_lock *lock, const char *token, dibs_error *err)
 
     if (!read_token(token, owner, &fence, &mode) || !dibs__owner_ok(owner))
         return dibsx_fail(err, DIBS_INVALID, "that is no token of a transfer");
-    if (lock && lock->opts.mode != mode)
+    if (lock && lock->traits->opts.mode != mode)
         return dibsx_fail(err, DIBS_MISMATCH,
                           "%s was handed on as %s, and this handle is for %s",
-                          lock->name, names[mode], names[lock->opts.mode]);
+                          lock->name, names[mode],
+                          names[lock->traits->opts.mode]);
     rc = dibs__adopt_enter(lock, err);
     if (rc != DIBS_OK)
         return rc;

@@ -48,8 +48,8 @@ void dibs__record_use_ended(dibs_lock *lock, bool valid)
 {
     dibs__stats *stats = &lock->cl->stats;
 
-    if (lock->lease.fence == 0 || lock->lease.announced ||
-        lock->acquire.running || lock->sticky.idle)
+    if (lock->lease.fence == 0 || lock->lease.announced || lock->acquire ||
+        lock->sticky.idle)
         return;
     dibs__uncount(&stats->held);
     dibs__count(valid ? &stats->released : &stats->lost);

@@ -33,7 +33,7 @@ enum { NOTICES_AT_ONCE = 64 };
  * Locks: cl->mutex. */
 static void note_loss(dibs_client *cl, dibs_lock *lock)
 {
-    if (lock->acquire.running) {
+    if (lock->acquire) {
         dibs__lock_acquire_wake(lock);
         return;
     }

@@ -85,7 +85,7 @@ static void add_item(batch *bt, dibs_lock *lock)
         .owner = bt->owners[i],
         .fence = ls->fence,
         .ttl_ms = dibs__lease_renew_ms(ls, bt->sent_at),
-        .replicas = lock->ask.replicas,
+        .replicas = dibs__lock_replicas(lock),
     };
 }
 
@@ -231,7 +231,7 @@ static void apply_answer(dibs_client *cl, batch *bt, size_t i, dibs_status rc)
         dibs__keeper_watch(cl, lock);
         if (own == DIBS_OK && item->wanted)
             dibs__sticky_wanted(lock);
-        pthread_cond_broadcast(&lock->cond);
+        pthread_cond_broadcast(&cl->over);
     }
     dibs__count(own == DIBS_OK ? &cl->stats.renewed
                                : &cl->stats.renewals_failed);
