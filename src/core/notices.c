@@ -35,6 +35,29 @@ void dibs__notices_dispatch(dibs_client *cl, const dibs__notice *notice)
         at->hear(cl, at, notice);
 }
 
+/* As dibs__notice_tap, for grants: a thread may be asleep until then. The store is
+ * closed, and its thread ends, after the tables of the client are gone: a closed client
+ * hears nothing. */
+static bool hear_at_once(void *arg, const dibs__notice *notice)
+{
+    dibs_client *cl = arg;
+    dibsx_park *sleeper = NULL;
+    bool heard = false;
+
+    if (notice->kind != DIBS__NOTICE_GRANTED)
+        return false;
+    pthread_mutex_lock(&cl->mutex);
+    if (!atomic_load(&cl->closed))
+        for (dibs__notice_handler *at = cl->notice_handlers; at && !heard;
+             at = at->next)
+            heard =
+                at->hear_at_once && at->hear_at_once(cl, at, notice, &sleeper);
+    pthread_mutex_unlock(&cl->mutex);
+    if (sleeper)
+        dibsx_park_wake(sleeper);
+    return heard;
+}
+
 void dibs__notices_listen(dibs_client *cl, dibs__store *st, dibsx_nsec deadline)
 {
     dibs__keeper *kp = &cl->keeper;
@@ -49,6 +72,8 @@ void dibs__notices_listen(dibs_client *cl, dibs__store *st, dibsx_nsec deadline)
     pthread_mutex_unlock(&cl->mutex);
     if (open)
         return;
+    if (st->ops->doorbell_tap)
+        st->ops->doorbell_tap(st, hear_at_once, cl);
     rc = st->ops->doorbell_open(st, deadline, &fd, &err);
     pthread_mutex_lock(&cl->mutex);
     kp->listening[i] = kp->listening[i] || rc == DIBS_OK;

@@ -56,8 +56,21 @@ void dibs__doorbell_fini(dibs__doorbell *doorbell)
     pthread_mutex_destroy(&doorbell->mutex);
 }
 
+void dibs__doorbell_tap(dibs__doorbell *doorbell, dibs__notice_tap *tap,
+                        void *arg)
+{
+    pthread_mutex_lock(&doorbell->mutex);
+    if (!doorbell->open) {
+        doorbell->tap = tap;
+        doorbell->tap_arg = arg;
+    }
+    pthread_mutex_unlock(&doorbell->mutex);
+}
+
 void dibs__doorbell_put(dibs__doorbell *doorbell, const dibs__notice *notice)
 {
+    if (doorbell->tap && doorbell->tap(doorbell->tap_arg, notice))
+        return;
     pthread_mutex_lock(&doorbell->mutex);
     if (doorbell->count < DIBS__DOORBELL_NOTICES) {
         doorbell->notices[(doorbell->first + doorbell->count) %

@@ -27,6 +27,8 @@ typedef struct dibs__doorbell {
     char address[DIBS__DOORBELL_ADDRESS]; /* drawn at random */
     atomic_bool open;                     /* address and fds are constant */
     atomic_bool stopping;                 /* the listening thread must end */
+    dibs__notice_tap *tap; /* NULL: none. Constant while it is open */
+    void *tap_arg;
 } dibs__doorbell;
 
 /* The caller owns the struct. Before fini, the caller stops the listening thread and
@@ -45,7 +47,12 @@ DIBS_MUST_CHECK dibs_status dibs__doorbell_open(dibs__doorbell *doorbell,
 size_t dibs__doorbell_read(dibs__doorbell *doorbell, dibs__notice *notices,
                            size_t max);
 
-/* For the listening thread, as all below. Keeps a notice that it heard. */
+/* As doorbell_tap. The first call counts: a doorbell that is open has its tap. */
+void dibs__doorbell_tap(dibs__doorbell *doorbell, dibs__notice_tap *tap,
+                        void *arg);
+
+/* For the listening thread, as all below. Offers a notice that it heard to the tap,
+ * or keeps it, with its message. Locks: none held. */
 void dibs__doorbell_put(dibs__doorbell *doorbell, const dibs__notice *notice);
 
 /* Notices may have been lost: waiters should ask the store again. */

@@ -31,6 +31,11 @@ typedef struct dibs__notice {
                        topic: the number that it got */
 } dibs__notice;
 
+/* Takes a notice at once: true when that was all that it called for; else it is kept
+ * for doorbell_read. Thread: one that listens for the store, which holds no lock and
+ * hears nothing else meanwhile. */
+typedef bool dibs__notice_tap(void *arg, const dibs__notice *notice);
+
 /* Reads "OWNER KIND FENCE", as the servers pass it on. False when it is something
  * else: anyone may have written to the channel. Pure. */
 bool dibs__notice_read(const char *text, dibs__notice *notice);

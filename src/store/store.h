@@ -81,6 +81,8 @@ typedef struct dibs__store_ops {
     dibs_status (*doorbell_open)(dibs__store *st, dibsx_nsec deadline, int *fd,
                                  dibs_error *err);
 
+    /* Before that: the thread that listens offers `tap` each notice first. May be NULL. */
+    void (*doorbell_tap)(dibs__store *st, dibs__notice_tap *tap, void *arg);
     /* Reads up to `max` notices without blocking; returns how many. Notices are
      * hints: any may be lost, late, repeated, or about a grant that is over. */
     size_t (*doorbell_read)(dibs__store *st, dibs__notice *notices, size_t max);

@@ -6,6 +6,7 @@
 
 #include <fcntl.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -142,6 +143,57 @@ static void threads_are_served_in_order(void **state)
     for (int i = 0; i < CLIENTS; i++)
         dibs_close(clients[i]);
     dibs_lock_free(lock);
+}
+
+/* A callback of the program that the keeper is in until it may leave. */
+typedef struct gate {
+    sem_t inside, leave;
+} gate;
+
+static void stay_inside(dibs_lock *lock, void *arg)
+{
+    gate *gt = arg;
+
+    (void)lock;
+    sem_post(&gt->inside);
+    sem_wait(&gt->leave);
+}
+
+/* The keeper is not on the way from the store to a waiter. */
+static void a_waiter_is_woken_while_a_callback_runs(void **state)
+{
+    world *w = *state;
+    gate gt;
+    dibs_lock *mine = world_lock(w->one, "mine",
+                                 DIBS_LOCK_OPTS(.on_yield = stay_inside,
+                                                .on_yield_arg = &gt));
+    dibs_lock *held = world_lock(w->other, "k", NULL);
+    dibs_stats stats = {.size = sizeof(stats)};
+    service all = {0};
+    waiter wt = {.all = &all};
+
+    sem_init(&gt.inside, 0, 0);
+    sem_init(&gt.leave, 0, 0);
+    CHECK(DIBS_OK, dibs_lock_acquire(mine, err));
+    CHECK(DIBS_OK, dibs_lock_acquire(held, err));
+    CHECK(DIBS_OK, dibs_lease_yield(w->other, "mine", 0, NULL, err));
+    sem_wait(&gt.inside);
+    wt.lock = world_lock(w->one, "k", DIBS_LOCK_OPTS(.wait_ms = BOUND_MS));
+    assert_int_equal(pthread_create(&wt.thread, NULL, wait_and_pass_on, &wt),
+                     0);
+    await_queue(&w->sv, 1);
+    CHECK(DIBS_OK, dibs_lock_release(held, err));
+    assert_int_equal(pthread_join(wt.thread, NULL), 0);
+    dibs_stats_get(w->one, &stats);
+    sem_post(&gt.leave);
+    assert_int_equal(atomic_load(&all.served), 1);
+    /* Without the notice it would have asked, a second later. */
+    IN_TIME(stats.rings == 1);
+    dibs_lock_free(wt.lock);
+    dibs_lock_free(held);
+    dibs_lock_free(mine);
+    sem_destroy(&gt.leave);
+    sem_destroy(&gt.inside);
 }
 
 /* What a process says while it holds. */
@@ -365,6 +417,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(processes_are_served_in_order),
         cmocka_unit_test(the_dead_are_skipped_together),
         WORLD_TEST(threads_are_served_in_order),
+        WORLD_TEST(a_waiter_is_woken_while_a_callback_runs),
         WORLD_TEST(a_generation_costs_one_command_for_each_party),
     };
 

@@ -1,7 +1,7 @@
 /* acquire_wait.c - acquires a lease with the calling thread: it asks, and sleeps
  * between.
  *
- * The keeper gets the notice and wakes it up. A notice that is lost costs at most a
+ * The thread that gets the notice wakes it up. A notice that is lost costs at most a
  * second, for then the thread asks anyway. */
 /* SPDX-License-Identifier: MIT */
 #include "base/uncancel.h"

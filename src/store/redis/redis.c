@@ -151,6 +151,11 @@ open_doorbell(dibs__store *st, dibsx_nsec deadline, int *fd, dibs_error *err)
                                      err);
 }
 
+static void tap_doorbell(dibs__store *st, dibs__notice_tap *tap, void *arg)
+{
+    dibs__doorbell_tap(&dibs__redis_of(st)->bell.base, tap, arg);
+}
+
 static size_t read_doorbell(dibs__store *st, dibs__notice *notices, size_t max)
 {
     return dibs__redis_doorbell_read(&dibs__redis_of(st)->bell, notices, max);
@@ -196,8 +201,8 @@ audit_servers(dibs__store *st, dibsx_nsec deadline, dibs_finding_fn *each,
         .meter = &dibs__redis_meter_ops, .queue = &dibs__redis_queue_ops,      \
         .queue_admin = &dibs__redis_queue_admin_ops,                           \
         .commit = &dibs__redis_commit_ops, .doorbell_open = open_doorbell,     \
-        .doorbell_read = read_doorbell, .now = read_time,                      \
-        .caution = get_caution, .cannot = explain_lack,                        \
+        .doorbell_tap = tap_doorbell, .doorbell_read = read_doorbell,          \
+        .now = read_time, .caution = get_caution, .cannot = explain_lack,      \
         .vote = &dibs__redis_vote_ops, .audit = audit_servers,                 \
     }
 

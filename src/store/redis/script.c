@@ -23,6 +23,10 @@ enum { TEXT_MAX = 64 * 1024 };
 #define PARTS(X)                                                               \
     X(fence)                                                                   \
     X(grant_free)                                                              \
+    X(hand_off)                                                                \
+    X(ring_bell)                                                               \
+    X(text_time)                                                               \
+    X(wait_plain)                                                              \
     X(grant)                                                                   \
     X(write_holder)                                                            \
     X(quorum_steps)                                                            \

@@ -8,6 +8,9 @@
 --   LOST | MISMATCH capacity
 local call, fence_key = redis.call, KEYS[5]
 
+if ARGV[5] == 'q' and not ARGV[6] then
+    --include wait_plain
+end
 --include grant_free
 --include grant
 if not enter(1, fence_key) then

@@ -9,6 +9,7 @@
 -- Only an ask may fail for want of memory: every other step begins with a write
 -- that needs none, after which a script runs to its end.
 --include fence
+--include ring_bell
 local CLAIM_MS, PLACE_MS, TOMB_MS = 3000, 3000, 10000
 local EXCLUSIVE, SHARED, PERMITS = '0', '1', '2'
 local OK, BUSY, LOST, STALE, NOTFOUND, MISMATCH = 0, 1, 3, 4, 5, 6
@@ -195,8 +196,9 @@ local function extend_lock()
     call('PEXPIRE', lock, int(math.ceil((till - now) / 1000)))
 end
 
--- The owner of an exclusive lease with its marks. One that has any is not equal
--- to the owner alone, so that release and renewal use the long script.
+-- The owner of an exclusive lease with its marks. One that has any is not equal to the
+-- owner alone, so that release_unqueued.lua, batch.lua and the short way of renewals
+-- leave it alone. hand_off.lua reads the marks and releases some of these leases.
 local function marked(holder)
     local owner = holder.owner
 
@@ -261,24 +263,12 @@ local function address(holder)
     return holder.bell:match('^%x+')
 end
 
--- In a cluster a bell has a channel for each slot it listens to, which only the
--- servers of the slot pass on. The fence has the tag of the slot. False when the
--- channel has no subscriber at this server, or the server has no such channels.
-local function ring_here(bell, text)
-    local tag = watermark:match('{.*}')
-    local heard = tag and redis.pcall('SPUBLISH', 'dibs:bell:' .. tag .. ':' ..
-                                      bell, text)
-
-    return type(heard) == 'number' and heard > 0
-end
-
--- A notice is a hint: whether it can be sent changes nothing.
 local function ring(holder, news)
     local bell = address(holder)
-    local text = bell and holder.owner .. ' ' .. news .. ' ' .. holder.fence
 
-    if bell and not ring_here(bell, text) then
-        redis.pcall('PUBLISH', 'dibs:bell:' .. bell, text)
+    if bell then
+        ring_bell(watermark, bell, holder.owner .. ' ' .. news .. ' ' ..
+                  holder.fence)
     end
 end
 

@@ -4,9 +4,8 @@
 -- Answers OK, or LOST when it had no lease.
 local call = redis.call
 
-if not ARGV[2] and call('HGET', KEYS[1], 'owner') == ARGV[1] then
-    call('DEL', KEYS[1])
-    return 0
+if not ARGV[2] then
+    --include hand_off
 end
 
 --include grant
