@@ -51,8 +51,12 @@ typedef void dibs_async_fn(dibs_lock *lock, dibs_status status,
 DIBS_API DIBS_MUST_CHECK dibs_status dibs_lock_acquire_async(
     dibs_lock *lock, dibs_async_fn *done, void *arg, dibs_error *err);
 
-/* Starts a release. After DIBS_OK the acquire is undone, and `done` (may be
- * NULL) receives the status of dibs_lock_release(). Other statuses as above. */
+/* Starts a release. After DIBS_OK the acquire is undone, and `done` receives the
+ * status of dibs_lock_release(). Other statuses as above.
+ *
+ * If `done` is NULL, nobody waits for the release, and the handle is free at once: it
+ * may be acquired again, or freed. An acquire of this handle comes after the release.
+ * The client logs a release that fails; the lease then ends by its ttl. */
 DIBS_API DIBS_MUST_CHECK dibs_status dibs_lock_release_async(
     dibs_lock *lock, dibs_async_fn *done, void *arg, dibs_error *err);
 

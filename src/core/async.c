@@ -12,6 +12,7 @@
 #include "core/call_group.h"
 #include "core/lock/acquire.h"
 #include "core/lock/handle.h"
+#include "core/lock/parting.h"
 #include "core/lock/publish.h"
 #include "core/lock/release.h"
 #include <assert.h>
@@ -139,13 +140,15 @@ static bool has_place(const dibs__call_group *gr, const dibs_lock *lock)
 
 /* Adds the next step of a call to a group, or places a call that has none to do. False
  * when it must be done by itself, or after the group. */
-static bool join_group(dibs__call_group *gr, dibs__call *call)
+static bool join_call(dibs__call_group *gr, dibs__call *call)
 {
     dibs_lock *lock = call->lock;
     dibs_client *cl = lock->cl;
     dibs__acquire_step step;
 
     if (call->alone || !has_place(gr, lock))
+        return false;
+    if (call->kind == DIBS__CALL_ACQUIRE && dibs__parting_exists(lock))
         return false;
     if (call->kind == DIBS__CALL_RELEASE) {
         if (call->release.st != cl->st)
@@ -163,6 +166,32 @@ static bool join_group(dibs__call_group *gr, dibs__call *call)
     if (step != DIBS__ACQUIRE_ASK || !dibs__call_group_ask(gr, lock))
         place_call(call, dibs__lock_acquire_next(lock));
     return true;
+}
+
+static bool run_parting(dibs__call_node *node);
+
+static dibs__parting *parting_of(dibs__call_node *node)
+{
+    return (dibs__parting *)(void *)node;
+}
+
+/* The same for a parting. */
+static bool join_parting(dibs__call_group *gr, dibs__parting *pt)
+{
+    const dibs_lock *lock = pt->release.holder;
+
+    if (pt->alone || pt->sent || pt->release.st != lock->cl->st ||
+        !has_place(gr, lock))
+        return false;
+    pt->state = DIBS__PARTING_RUNNING;
+    dibs__call_group_part(gr, pt);
+    return true;
+}
+
+static bool join_group(dibs__call_group *gr, dibs__call_node *node)
+{
+    return node->run == run_parting ? join_parting(gr, parting_of(node))
+                                    : join_call(gr, call_of(node));
 }
 
 /* A release was sent with a group. If its answer was lost, it is sent again. */
@@ -188,7 +217,9 @@ static void run_group(dibs_client *cl, dibs__call_group *gr)
     for (size_t i = 0; i < gr->count; i++) {
         dibs_lock *lock = gr->locks[i];
 
-        if (gr->steps[i].leaves) {
+        if (gr->partings[i]) {
+            dibs__parting_answered(gr->partings[i], gr->steps[i].rc);
+        } else if (gr->steps[i].leaves) {
             end_release(lock->call, gr->steps[i].rc);
         } else {
             dibs__lock_ask_answered(lock, &gr->steps[i]);
@@ -197,24 +228,31 @@ static void run_group(dibs_client *cl, dibs__call_group *gr)
     }
 }
 
-/* Does the step of a call with those that are ready behind it. False when it must be
- * done by itself. Locks: cl->mutex, let go for the steps. */
-static bool run_together(dibs__call *call)
+static dibs__call_node *take_next(dibs__runner *rn)
 {
-    dibs_client *cl = call->lock->cl;
-    dibs__runner *rn = call->runner;
+    dibs__call_node *next = dibs__runner_take(rn, run_step);
+
+    return next ? next : dibs__runner_take(rn, run_parting);
+}
+
+/* Does the step of a call or a parting with those that are ready behind it. False when
+ * it must be done by itself. Locks: cl->mutex, let go for the steps. */
+static bool
+run_together(dibs__runner *rn, dibs__call_node *node, const dibs_lock *lock)
+{
+    dibs_client *cl = lock->cl;
     dibs__call_group *gr = rn->room;
     dibs__call_node *next;
 
-    if (!gr && joins_groups(call->lock))
+    if (!gr && joins_groups(lock))
         gr = rn->room = dibsx_zalloc(sizeof(*gr));
     if (!gr)
         return false;
     gr->count = 0;
-    if (!join_group(gr, call))
+    if (!join_group(gr, node))
         return false;
-    while ((next = dibs__runner_take(rn, run_step)) != NULL)
-        if (!join_group(gr, call_of(next))) {
+    while ((next = take_next(rn)) != NULL)
+        if (!join_group(gr, next)) {
             dibs__runner_add(rn, next, true);
             break;
         }
@@ -229,7 +267,7 @@ static bool run_step(dibs__call_node *node)
     dibs__call *call = call_of(node);
     dibs__acquire_step step;
 
-    if (run_together(call))
+    if (run_together(call->runner, node, call->lock))
         return true;
 
     call->state = DIBS__CALL_RUNNING;
@@ -244,6 +282,16 @@ static bool run_step(dibs__call_node *node)
         step = dibs__lock_acquire_next(call->lock);
     }
     place_call(call, step);
+    return true;
+}
+
+/* The same for a parting. */
+static bool run_parting(dibs__call_node *node)
+{
+    dibs__parting *pt = parting_of(node);
+
+    if (!run_together(pt->runner, node, pt->release.holder))
+        dibs__parting_run(pt);
     return true;
 }
 
@@ -277,8 +325,8 @@ static void call_back(dibs_lock *lock, const outcome *out)
 }
 
 /* Ends a call that was removed from the list of ended calls. False when no
- * callback ran: there is none, or the lease that was granted ran out in that
- * list and the acquire goes on. Locks: cl->mutex, let go for the callback. */
+ * callback ran: the lease that was granted ran out in that list and the acquire goes
+ * on. Locks: cl->mutex, let go for the callback. */
 static bool deliver_call(dibs__call_node *node)
 {
     dibs__call *call = call_of(node);
@@ -298,10 +346,9 @@ static bool deliver_call(dibs__call_node *node)
     }
     lock->refs++;
     out.rc = finish_call(call, &out.why);
-    if (out.done)
-        call_back(lock, &out);
+    call_back(lock, &out);
     dibs__lock_unref(lock);
-    return out.done != NULL;
+    return true;
 }
 
 /* Makes a call, with room for its alarm. Locks: cl->mutex. */
@@ -405,14 +452,34 @@ dibs_status dibs_lock_acquire_async(dibs_lock *lock, dibs_async_fn *done,
     return DIBS_OK;
 }
 
+/* The handle is free at once. */
+static dibs_status release_unawaited(dibs_lock *lock, dibs_error *err)
+{
+    dibs__runner *rn;
+    dibs_status rc = enter_runner(lock, &rn, err);
+
+    if (rc != DIBS_OK)
+        return rc;
+    assert(lock);
+    rc = dibs__parting_begin(lock, rn, run_parting, err);
+    if (rc != DIBS_OK)
+        exit_runner(lock);
+    else
+        dibs__lock_exit(lock);
+    return rc;
+}
+
 dibs_status dibs_lock_release_async(dibs_lock *lock, dibs_async_fn *done,
                                     void *arg, dibs_error *err)
 {
     DIBSX_UNCANCEL;
     dibs__call *call;
     pthread_mutex_t *mutex;
-    dibs_status rc = enter_call(lock, err);
+    dibs_status rc;
 
+    if (!done)
+        return release_unawaited(lock, err);
+    rc = enter_call(lock, err);
     if (rc != DIBS_OK)
         return rc;
     assert(lock);

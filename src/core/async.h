@@ -15,6 +15,9 @@
  * locks with replicas are on the others, without an order between the two. A sleeping call costs one timer of the keeper
  * and no thread.
  *
+ * A release without a callback is no call but a parting (lock/parting.h), which joins
+ * groups too.
+ *
  * Owns the calls: a handle has one only while it is under way.
  *
  *   (1) A call has its lock's `busy` and a reference on it, from start to end.
@@ -53,7 +56,7 @@ typedef struct dibs__call {
     dibs_lock *lock;
     dibs__call_state state;
     dibs__call_kind kind;
-    dibs_async_fn *done; /* may be NULL for a release */
+    dibs_async_fn *done;
     void *arg;
     dibs_status rc;                /* ANSWERED */
     dibs__pending_release release; /* RELEASE */

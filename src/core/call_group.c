@@ -25,6 +25,7 @@ static void count_step(dibs__call_group *gr, dibs_lock *lock,
 {
     gr->locks[gr->count] = lock;
     gr->releases[gr->count] = release;
+    gr->partings[gr->count] = NULL;
     gr->names[gr->count] = dibsx_hash_text(lock->name);
     gr->count++;
 }
@@ -34,6 +35,12 @@ void dibs__call_group_leave(dibs__call_group *gr, dibs_lock *lock,
 {
     dibs__release_step(release, &gr->steps[gr->count], err);
     count_step(gr, lock, release);
+}
+
+void dibs__call_group_part(dibs__call_group *gr, dibs__parting *pt)
+{
+    dibs__call_group_leave(gr, pt->release.holder, &pt->release, &pt->why);
+    gr->partings[gr->count - 1] = pt;
 }
 
 bool dibs__call_group_ask(dibs__call_group *gr, dibs_lock *lock)

@@ -181,6 +181,7 @@ void dibs__client_free(dibs_client *cl)
     dibs__attached_free(cl);
     dibsx_table_fini(&cl->by_owner);
     dibsx_table_fini(&cl->by_name);
+    dibsx_table_fini(&cl->partings);
     dibsx_table_fini(&cl->traits);
     dibs__store_close(cl->fallback);
     dibs__store_close(cl->st);

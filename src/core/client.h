@@ -89,6 +89,8 @@ struct dibs_client {
     dibs__notice_handler lock_notices;     /* finds its locks by owner: */
     dibsx_table by_owner;                  /* see handle.h */
     dibsx_table by_name;                   /* see reentry.h */
+    dibsx_table partings;                  /* by name; see parting.h */
+    uint64_t parted_late; /* partings that were sent a second time */
     dibsx_table traits;   /* of the handles; see traits.h */
 
     /* Asynchronous calls; see async.h. */

@@ -11,6 +11,7 @@
 #include "core/fork.h"
 #include "core/lock/handle.h"
 #include "core/lock/lock_opts.h"
+#include "core/lock/parting.h"
 #include "core/lock/publish.h"
 #include "core/lock/reentry.h"
 #include "core/lock/release.h"
@@ -110,6 +111,7 @@ void dibs_lock_free(dibs_lock *lock)
     cl = lock->cl;
     pthread_mutex_lock(&cl->mutex);
     dibs__async_drop(lock);
+    dibs__parting_settle(lock, NULL, dibs__client_deadline(cl, dibsx_now()));
     if (!atomic_load(&cl->closed))
         abandon_lock(lock);
     if (cl->keeper.running)

@@ -229,6 +229,11 @@ void dibs__runner_leave(dibs_client *cl)
     pthread_cond_broadcast(&cl->over);
 }
 
+bool dibs__runner_is_idle(const dibs__runner *rn)
+{
+    return rn->idle && !rn->ready.first;
+}
+
 void dibs__runner_add(dibs__runner *rn, dibs__call_node *step, bool first)
 {
     if (first)

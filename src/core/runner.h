@@ -72,6 +72,9 @@ DIBS_MUST_CHECK dibs_status dibs__runner_enter(dibs_client *cl, uint64_t key,
 /* The call is over: its callback is about to run, or never will. */
 void dibs__runner_leave(dibs_client *cl);
 
+/* Whether it has nothing to do. */
+bool dibs__runner_is_idle(const dibs__runner *rn);
+
 /* Adds a step, behind the others or before them. */
 void dibs__runner_add(dibs__runner *rn, dibs__call_node *step, bool first);
 

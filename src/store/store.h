@@ -27,7 +27,6 @@
 #include "base/url.h"
 #include "store/ability.h"
 #include "store/commit.h"
-#include "store/lease.h"
 #include "store/lease_step.h"
 #include "store/log.h"
 #include "store/meter.h"
@@ -59,6 +58,7 @@ typedef struct dibs__store_ops {
     void (*close)(dibs__store *st);
 
     const dibs__lease_ops *lease;
+    const dibs__leave_ops *leave; /* NULL: a release is waited for */
 
     /* Does acquires and releases of as many names, as if each had been asked for
      * alone, with all requests on their way at once. NULL: no quicker so. */
@@ -95,16 +95,15 @@ typedef struct dibs__store_ops {
      * the handle. May be NULL itself. */
     const char *(*caution)(const dibs__store *st);
 
-    /* Takes one line that the log of the client should have; false when there is
-     * none. May be NULL. */
+    /* Takes a line for the log of the client; false: there is none. May be NULL. */
     bool (*alarm)(dibs__store *st, dibs_error *out);
 
     /* Why the store cannot do something, NULL when it can; the steps that need it
      * answer DIBS_UNSUPPORTED. NULL where it can do everything. */
     const char *(*cannot)(const dibs__store *st, dibs__ability what);
 
-    const dibs__quorum_steps_ops
-        *vote; /* NULL: it cannot be a node of a quorum */
+    /* NULL: it cannot be a node of a quorum. */
+    const dibs__quorum_steps_ops *vote;
 
     /* Looks the store over; changes nothing. */
     dibs_status (*audit)(dibs__store *st, dibsx_nsec deadline,
@@ -123,9 +122,8 @@ struct dibs__store {
     bool lazy; /* the URL asks for no contact when a client is opened */
 };
 
-/* Finds the store of the URL's scheme, opens it and reaches it. DIBS_INVALID for
- * a scheme that is not known, naming those that are. Close it with
- * dibs__store_close(). */
+/* Finds the store of the URL's scheme, opens it and reaches it. DIBS_INVALID for a scheme
+ * that is not known, naming those that are. Close it with dibs__store_close(). */
 DIBS_MUST_CHECK dibs_status dibs__store_open(const char *url,
                                              dibsx_nsec deadline,
                                              dibs__store **out,

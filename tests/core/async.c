@@ -146,6 +146,94 @@ static void a_release_hands_over(void **state)
     tear_down(&sc);
 }
 
+/* The next acquire of the handle comes after it, on every store. */
+static void a_release_that_is_not_awaited_frees_the_handle(void **state)
+{
+    dibs_client *cl = core_open();
+    dibs_lock *lock = core_lock(cl, core_name(), NULL);
+    uint64_t fence = 0;
+
+    (void)state;
+    for (int i = 0; i < 50; i++) {
+        CHECK(DIBS_OK, dibs_lock_try(lock, err));
+        assert_true(dibs_lock_fence(lock) > fence);
+        fence = dibs_lock_fence(lock);
+        CHECK(DIBS_OK, dibs_lock_release_async(lock, NULL, NULL, err));
+        assert_int_equal(dibs_lock_fence(lock), 0);
+        assert_int_equal(dibs_lock_state_get(lock), DIBS_LOCK_FREE);
+    }
+    CHECK(DIBS_OK, dibs_lock_release_async(lock, NULL, NULL, err));
+    CHECK(DIBS_LOST, dibs_lock_release(lock, err));
+    dibs_lock_free(lock);
+    dibs_close(cl);
+}
+
+static void an_acquire_by_callback_follows_such_a_release(void **state)
+{
+    dibs_client *cl = core_open();
+    dibs_lock *lock = core_lock(cl, core_name(), NULL);
+    static seen sn;
+
+    (void)state;
+    for (int i = 0; i < 20; i++) {
+        atomic_store(&sn.calls, 0);
+        CHECK(DIBS_OK, dibs_lock_acquire_async(lock, see, &sn, err));
+        core_until(is_called, &sn);
+        CHECK(DIBS_OK, sn.rc);
+        CHECK(DIBS_OK, dibs_lock_release_async(lock, NULL, NULL, err));
+    }
+    dibs_lock_free(lock);
+    dibs_close(cl);
+}
+
+/* The client keeps the lease, and nothing is sent. */
+static void a_sticky_lease_outlasts_such_a_release(void **state)
+{
+    dibs_client *cl = core_open();
+    dibs_lock *lock =
+        core_lock(cl, core_name(),
+                  DIBS_LOCK_OPTS(.ttl_ms = 60000, .flags = DIBS_LOCK_STICKY));
+    uint64_t fence;
+
+    (void)state;
+    CHECK(DIBS_OK, dibs_lock_try(lock, err));
+    fence = dibs_lock_fence(lock);
+    for (int i = 0; i < 3; i++) {
+        CHECK(DIBS_OK, dibs_lock_release_async(lock, NULL, NULL, err));
+        assert_int_equal(dibs_lock_state_get(lock), DIBS_LOCK_FREE);
+        CHECK(DIBS_OK, dibs_lock_try(lock, err));
+        assert_int_equal(dibs_lock_fence(lock), fence);
+    }
+    dibs_lock_free(lock);
+    dibs_close(cl);
+}
+
+/* Freed and closed at once, and the name is free for others. */
+static void such_a_release_outlives_its_handle(void **state)
+{
+    dibs_client *other = core_open();
+    const char *name = core_name();
+    dibs_lock *next = core_lock(other, name, NULL);
+
+    (void)state;
+    for (int i = 0; i < 10; i++) {
+        dibs_client *cl = core_open();
+
+        for (int j = 0; j < 2; j++) {
+            dibs_lock *lock = core_lock(cl, name, NULL);
+
+            CHECK(DIBS_OK, dibs_lock_try(lock, err));
+            CHECK(DIBS_OK, dibs_lock_release_async(lock, NULL, NULL, err));
+            dibs_lock_free(lock);
+        }
+        dibs_close(cl);
+        CHECK(DIBS_OK, dibs_lock_try(next, err));
+        CHECK(DIBS_OK, dibs_lock_release(next, err));
+    }
+    dibs_lock_free(next);
+    dibs_close(other);
+}
+
 static void callbacks_run_in_process_once_there_is_a_descriptor(void **state)
 {
     scene sc = set_up();
@@ -649,6 +737,10 @@ int core_async_tests(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_free_lock_is_granted_to_a_callback),
         cmocka_unit_test(a_release_hands_over),
+        cmocka_unit_test(a_release_that_is_not_awaited_frees_the_handle),
+        cmocka_unit_test(an_acquire_by_callback_follows_such_a_release),
+        cmocka_unit_test(a_sticky_lease_outlasts_such_a_release),
+        cmocka_unit_test(such_a_release_outlives_its_handle),
         cmocka_unit_test(callbacks_run_in_process_once_there_is_a_descriptor),
         cmocka_unit_test(a_loss_is_told_by_the_keeper_with_a_descriptor_too),
         cmocka_unit_test(refusals_and_timeouts_are_told),

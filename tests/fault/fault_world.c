@@ -10,14 +10,18 @@ static dibs__fault follow(dibs__step step, uint64_t count, void *arg)
     world *w = arg;
     dibs__fault fault = {.delay_ms = atomic_load(&w->delay_ms[step])};
     int left = atomic_load(&w->times[step]);
+    world_event *event = atomic_exchange(&w->event[step], NULL);
 
     (void)count;
-    atomic_fetch_add(&w->seen[step], 1);
+    if (event)
+        event(w->event_arg[step]);
     while (left > 0 &&
            !atomic_compare_exchange_weak(&w->times[step], &left, left - 1))
         continue;
     fault.kind = (dibs__fault_kind)atomic_load(left != 0 ? &w->kind[step]
                                                          : &w->then[step]);
+    /* Last, so that a test that waits for it cannot heal what was to be hit. */
+    atomic_fetch_add(&w->seen[step], 1);
     return fault;
 }
 
@@ -82,6 +86,12 @@ void world_heal(world *w)
         atomic_store(&w->then[i], DIBS__FAULT_NONE);
         atomic_store(&w->delay_ms[i], 0);
     }
+}
+
+void world_during(world *w, dibs__step step, world_event *event, void *arg)
+{
+    w->event_arg[step] = arg;
+    atomic_store(&w->event[step], event);
 }
 
 int world_seen(world *w, dibs__step step)

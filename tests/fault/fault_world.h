@@ -9,6 +9,9 @@
 #include "store/fault.h"
 #include "world.h"
 
+/* Something that happens during a step. */
+typedef void world_event(void *arg);
+
 typedef struct world {
     char url[80];
     dibs_client *keep; /* keeps the store in memory alive; takes no part */
@@ -19,6 +22,8 @@ typedef struct world {
     atomic_int then[DIBS__STEP_COUNT];  /* the kind of those after that */
     atomic_int delay_ms[DIBS__STEP_COUNT];
     atomic_int seen[DIBS__STEP_COUNT];
+    _Atomic(world_event *) event[DIBS__STEP_COUNT];
+    void *event_arg[DIBS__STEP_COUNT]; /* set before `event` */
 } world;
 
 int world_setup(void **state);
@@ -37,6 +42,9 @@ void world_fault(world *w, dibs__step step, dibs__fault_kind kind, int times);
 void world_fault_then(world *w, dibs__step step, dibs__fault_kind kind);
 void world_delay(world *w, dibs__step step, int delay_ms);
 void world_heal(world *w);
+
+/* The next step of the kind calls `event` on its thread before it is taken. */
+void world_during(world *w, dibs__step step, world_event *event, void *arg);
 
 /* How many steps of the kind there have been. */
 int world_seen(world *w, dibs__step step);

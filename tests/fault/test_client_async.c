@@ -127,6 +127,145 @@ static void freeing_sends_the_release(void **state)
     }
 }
 
+/* The release takes long, and nobody waits for it but an acquire of the same handle. */
+static void an_acquire_never_passes_a_release_not_awaited(void **state)
+{
+    world *w = *state;
+    dibs_lock *lock = world_lock(w->one, "k", NULL);
+    static outcome out;
+
+    CHECK(DIBS_OK, dibs_lock_try(lock, err));
+    world_delay(w, DIBS__STEP_RELEASE, 100);
+    for (int i = 0; i < 3; i++) {
+        CHECK(DIBS_OK, dibs_lock_release_async(lock, NULL, NULL, err));
+        CHECK(DIBS_OK, dibs_lock_try(lock, err));
+    }
+    CHECK(DIBS_OK, dibs_lock_release_async(lock, NULL, NULL, err));
+    start(lock, &out);
+    await(&out);
+    CHECK(DIBS_OK, out.rc);
+    world_heal(w);
+    dibs_lock_free(lock);
+}
+
+/* The lease is that of the first handle, and the last to leave it is a guest. */
+static void nor_does_one_of_another_handle(void **state)
+{
+    world *w = *state;
+    const dibs_lock_opts *opts = DIBS_LOCK_OPTS(.flags = DIBS_LOCK_REENTRANT);
+    dibs_lock *host = world_lock(w->one, "k", opts);
+    dibs_lock *guest = world_lock(w->one, "k", opts);
+
+    world_delay(w, DIBS__STEP_RELEASE, 100);
+    for (int i = 0; i < 2; i++) {
+        dibs_lock *next = i == 0 ? host : guest;
+
+        CHECK(DIBS_OK, dibs_lock_try(host, err));
+        CHECK(DIBS_OK, dibs_lock_try(guest, err));
+        CHECK(DIBS_OK, dibs_lock_release_async(host, NULL, NULL, err));
+        CHECK(DIBS_OK, dibs_lock_check(guest));
+        CHECK(DIBS_OK, dibs_lock_release_async(guest, NULL, NULL, err));
+        CHECK(DIBS_OK, dibs_lock_try(next, err));
+        CHECK(DIBS_OK, dibs_lock_release_async(next, NULL, NULL, err));
+    }
+    world_heal(w);
+    dibs_lock_free(guest);
+    dibs_lock_free(host);
+}
+
+/* A step that hangs until the test lets it go on. */
+typedef struct hang {
+    atomic_bool begun;
+    atomic_bool over;
+} hang;
+
+static void hang_on(void *arg)
+{
+    hang *hg = arg;
+
+    atomic_store(&hg->begun, true);
+    while (!atomic_load(&hg->over))
+        world_sleep_ms(1);
+}
+
+/* One release hangs, the other is behind it, and both have ten minutes. An acquire gives
+ * up after its own time; they are done later. */
+static void a_short_wait_is_not_held_up_by_releases(void **state)
+{
+    static hang hg;
+    world *w = *state;
+    dibs_client *cl = world_client(w->url, 600000);
+    dibs_lock *next = world_lock(cl, "k", DIBS_LOCK_OPTS(.wait_ms = 50));
+    dibs_lock *readers[2];
+
+    for (int i = 0; i < 2; i++) {
+        readers[i] =
+            world_lock(cl, "k",
+                       DIBS_LOCK_OPTS(.ttl_ms = 60000, .mode = DIBS_SHARED));
+        CHECK(DIBS_OK, dibs_lock_try(readers[i], err));
+    }
+    world_during(w, DIBS__STEP_RELEASE, hang_on, &hg);
+    CHECK(DIBS_OK, dibs_lock_release_async(readers[0], NULL, NULL, err));
+    while (!atomic_load(&hg.begun))
+        world_sleep_ms(1);
+    CHECK(DIBS_OK, dibs_lock_release_async(readers[1], NULL, NULL, err));
+    world_delay(w, DIBS__STEP_RELEASE, 10000);
+    CHECK(DIBS_TIMEOUT, dibs_lock_acquire(next, err));
+    world_heal(w);
+    atomic_store(&hg.over, true);
+    CHECK(DIBS_OK, world_try_until(next, WORLD_BOUND_MS));
+    dibs_lock_free(next);
+    dibs_lock_free(readers[1]);
+    dibs_lock_free(readers[0]);
+    dibs_close(cl);
+}
+
+/* It is repeated if its answer was lost, and else the lease ends by its ttl. */
+static void a_release_not_awaited_may_fail(void **state)
+{
+    world *w = *state;
+    dibs_lock *lock = world_lock(w->one, "k", DIBS_LOCK_OPTS(.ttl_ms = 500));
+
+    CHECK(DIBS_OK, dibs_lock_try(lock, err));
+    world_fault(w, DIBS__STEP_RELEASE, DIBS__FAULT_DROP_BEFORE, 1);
+    CHECK(DIBS_OK, dibs_lock_release_async(lock, NULL, NULL, err));
+    CHECK(DIBS_OK, dibs_lock_try(lock, err));
+    world_fault(w, DIBS__STEP_RELEASE, DIBS__FAULT_FAIL, 1);
+    CHECK(DIBS_OK, dibs_lock_release_async(lock, NULL, NULL, err));
+    CHECK(DIBS_OK, world_try_until(lock, WORLD_BOUND_MS));
+    dibs_lock_free(lock);
+}
+
+static void note_failure(dibs_log_level level, const char *event,
+                         const char *message, void *arg)
+{
+    (void)message;
+    if (level == DIBS_LOG_WARN && strcmp(event, "release") == 0)
+        atomic_fetch_add((atomic_int *)arg, 1);
+}
+
+static void a_release_not_awaited_that_fails_is_logged(void **state)
+{
+    static atomic_int logged;
+    world *w = *state;
+    dibs_client *cl = NULL;
+    dibs_lock *lock;
+
+    CHECK(DIBS_OK,
+          dibs_open(w->url,
+                    DIBS_CLIENT_OPTS(.log_level = DIBS_LOG_WARN,
+                                     .log = note_failure, .log_arg = &logged),
+                    &cl, err));
+    lock = world_lock(cl, "k", NULL);
+    CHECK(DIBS_OK, dibs_lock_try(lock, err));
+    world_fault(w, DIBS__STEP_RELEASE, DIBS__FAULT_FAIL, -1);
+    CHECK(DIBS_OK, dibs_lock_release_async(lock, NULL, NULL, err));
+    dibs_lock_free(lock);
+    dibs_close(cl);
+    assert_int_equal(atomic_load(&logged), 1);
+    world_heal(w);
+}
+
 /* Whatever becomes of it. */
 static void every_call_is_called_back_once(void **state)
 {
@@ -196,6 +335,11 @@ int main(void)
         WORLD_TEST(a_release_that_fails_is_told),
         WORLD_TEST(freeing_waits_for_the_ask_under_way),
         WORLD_TEST(freeing_sends_the_release),
+        WORLD_TEST(an_acquire_never_passes_a_release_not_awaited),
+        WORLD_TEST(nor_does_one_of_another_handle),
+        WORLD_TEST(a_short_wait_is_not_held_up_by_releases),
+        WORLD_TEST(a_release_not_awaited_may_fail),
+        WORLD_TEST(a_release_not_awaited_that_fails_is_logged),
         WORLD_TEST(every_call_is_called_back_once),
         WORLD_TEST(giving_back_when_asked_delays_no_announcement),
     };

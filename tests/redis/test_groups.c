@@ -203,6 +203,100 @@ static void a_release_whose_answer_was_lost_is_sent_again(void **state)
     proxy_stop(&px);
 }
 
+/* A release that nobody waits for is not done, as the server lacks its script, and the
+ * ask behind it has come to the server before its text. */
+static void an_ask_does_not_pass_a_release_without_its_script(void **state)
+{
+    world *w = *state;
+    dibs_client *cl = world_client(w->url, 10000);
+    dibs_lock *lock = world_lock(cl, "k", DIBS_LOCK_OPTS(.ttl_ms = 30000));
+
+    CHECK(DIBS_OK, dibs_lock_try(lock, err));
+    for (int i = 0; i < 20; i++) {
+        assert_true(server_tell(&w->sv, "SCRIPT", "FLUSH", NULL));
+        CHECK(DIBS_OK, dibs_lock_release_async(lock, NULL, NULL, err));
+        CHECK(DIBS_OK, dibs_lock_try(lock, err));
+    }
+    dibs_lock_free(lock);
+    dibs_close(cl);
+}
+
+/* The connection ends with its answer: it is sent again, before the handle asks again. */
+static void a_release_not_awaited_is_sent_again(void **state)
+{
+    world *w = *state;
+    char url[SERVER_URL_MAX];
+    dibs_lock *lock, *next = world_lock(w->other, "k", NULL);
+    dibs_client *cl;
+    proxy px;
+
+    assert_true(proxy_start(&px, w->sv.port));
+    snprintf(url, sizeof(url), "redis://127.0.0.1:%d", px.port);
+    cl = world_client(url, 10000);
+    lock =
+        world_lock(cl, "k", DIBS_LOCK_OPTS(.ttl_ms = 60000, .wait_ms = 30000));
+    for (int i = 0; i < 10; i++) {
+        CHECK(DIBS_OK, dibs_lock_acquire(lock, err));
+        proxy_arm(&px, 0);
+        CHECK(DIBS_OK, dibs_lock_release_async(lock, NULL, NULL, err));
+    }
+    dibs_lock_free(lock);
+    dibs_close(cl);
+    CHECK(DIBS_OK, dibs_lock_try(next, err));
+    dibs_lock_free(next);
+    proxy_stop(&px);
+}
+
+static void release_unawaited(seat *st)
+{
+    CHECK(DIBS_OK, dibs_lock_release_async(st->lock, NULL, NULL, err));
+}
+
+/* Some are posted and some go with groups; every handle can be acquired at once. */
+static void many_releases_are_not_awaited(void **state)
+{
+    static row rw;
+    world *w = *state;
+
+    open_row(&rw, w);
+    for (int i = 0; i < 20; i++) {
+        for (size_t j = 0; j < LOCKS; j++)
+            CHECK(DIBS_OK, dibs_lock_try(rw.seats[j].lock, err));
+        for (size_t j = 0; j < LOCKS; j++)
+            release_unawaited(&rw.seats[j]);
+        for (size_t j = 0; j < LOCKS; j++)
+            acquire(&rw.seats[j]);
+        expect_all(&rw, DIBS_OK);
+        for (size_t j = 0; j < LOCKS; j++)
+            release_unawaited(&rw.seats[j]);
+    }
+    close_row(&rw);
+    open_row(&rw, w);
+    close_row(&rw);
+}
+
+/* The client's time is ten minutes, and no release takes any of it. */
+static void a_server_that_hangs_holds_no_release_up(void **state)
+{
+    world *w = *state;
+    dibs_client *cl = world_client(w->url, 600000);
+    dibs_lock *one = world_lock(cl, "one", DIBS_LOCK_OPTS(.ttl_ms = 60000));
+    dibs_lock *two = world_lock(cl, "two", DIBS_LOCK_OPTS(.ttl_ms = 60000));
+
+    CHECK(DIBS_OK, dibs_lock_try(one, err));
+    CHECK(DIBS_OK, dibs_lock_try(two, err));
+    server_pause(&w->sv);
+    CHECK(DIBS_OK, dibs_lock_release_async(one, NULL, NULL, err));
+    CHECK(DIBS_OK, dibs_lock_release_async(two, NULL, NULL, err));
+    assert_int_equal(dibs_lock_state_get(two), DIBS_LOCK_FREE);
+    server_resume(&w->sv);
+    CHECK(DIBS_OK, dibs_lock_try(two, err));
+    CHECK(DIBS_OK, dibs_lock_try(one, err));
+    dibs_lock_free(two);
+    dibs_lock_free(one);
+    dibs_close(cl);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -210,6 +304,10 @@ int main(int argc, char **argv)
         WORLD_TEST_FORGETFUL(each_has_its_own_answer),
         WORLD_TEST_FORGETFUL(a_server_without_the_scripts_gets_them),
         WORLD_TEST_FORGETFUL(a_release_whose_answer_was_lost_is_sent_again),
+        WORLD_TEST_FORGETFUL(an_ask_does_not_pass_a_release_without_its_script),
+        WORLD_TEST_FORGETFUL(a_release_not_awaited_is_sent_again),
+        WORLD_TEST_FORGETFUL(many_releases_are_not_awaited),
+        WORLD_TEST_FORGETFUL(a_server_that_hangs_holds_no_release_up),
     };
 
     if (argc > 1)

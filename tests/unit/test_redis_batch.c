@@ -1,6 +1,6 @@
 /* test_redis_batch.c - commands of several threads, put together as one. */
 /* SPDX-License-Identifier: MIT */
-#include "store/redis/pipe/batch.h"
+#include "store/redis/pipe/pending.h"
 #include "unit.h"
 #include <string.h>
 
@@ -109,12 +109,41 @@ static void each_takes_its_own_answer(void **state)
     assert_ptr_equal(items[1], &nil);
 }
 
+/* Later members go with the first one past others, and not past one that is bound to its
+ * connection. */
+static void none_passes_one_that_is_bound(void **state)
+{
+    char bytes[2][256];
+    dibs__pending all[3] = {{.due = 1}, {.due = 1}, {.due = 1}};
+    dibsx_fifo queue = {0}, members;
+
+    (void)state;
+    make(&all[0].member, &first, "a", "x", bytes[0]);
+    make(&all[2].member, &first, "b", "x", bytes[1]);
+    for (size_t i = 0; i < 3; i++)
+        dibsx_fifo_push(&queue, &all[i].queued);
+    dibs__pending_gather(&queue, false, &members);
+    assert_int_equal(members.count, 2);
+    assert_ptr_equal(dibs__pending_first(&queue), &all[1]);
+
+    queue = (dibsx_fifo){0};
+    all[1].only_on = 1;
+    for (size_t i = 0; i < 3; i++)
+        dibsx_fifo_push(&queue, &all[i].queued);
+    dibs__pending_gather(&queue, false, &members);
+    assert_int_equal(members.count, 1);
+    assert_int_equal(queue.count, 2);
+    dibs__pending_gather(&queue, false, &members);
+    assert_ptr_equal(dibs__pending_first(&members), &all[1]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(members_become_one_command),
         cmocka_unit_test(unlike_members_do_not_fit),
         cmocka_unit_test(each_takes_its_own_answer),
+        cmocka_unit_test(none_passes_one_that_is_bound),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

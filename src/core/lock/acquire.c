@@ -8,6 +8,7 @@
 #include "core/lock/enter.h"
 #include "core/lock/fallback.h"
 #include "core/lock/handle.h"
+#include "core/lock/parting.h"
 #include "core/lock/publish.h"
 #include "core/lock/reentry.h"
 #include "core/lock/release.h"
@@ -271,19 +272,50 @@ void dibs__lock_ask_answered(dibs_lock *lock, const dibs__lease_step *step)
     apply_answer(lock, step->rc, &step->ans);
 }
 
+/* Locks: cl->mutex, let go meanwhile. */
+static void send_step(dibs_lock *lock, dibs__lease_step *step)
+{
+    dibs__store *st = lock->st;
+
+    pthread_mutex_unlock(&lock->cl->mutex);
+    step->rc = send_ask(lock, st, step);
+    pthread_mutex_lock(&lock->cl->mutex);
+}
+
+/* An ask comes after the partings with its name. Locks: cl->mutex, let go meanwhile. */
+static void settle_before(dibs_lock *lock)
+{
+    const dibs_client *cl = lock->cl;
+    const dibs__acquire *aq = &lock->acquire->machine;
+    dibsx_nsec now = dibsx_now();
+
+    dibs__parting_settle(lock, aq->on_fallback ? cl->fallback : cl->st,
+                         dibs__acquire_ask_until(aq,
+                                                 dibs__client_deadline(cl, now),
+                                                 now));
+}
+
 static void ask_store(dibs_lock *lock)
 {
-    dibs_client *cl = lock->cl;
+    const dibs_client *cl = lock->cl;
     char who[DIBS__WHO_MAX];
     dibs__lease_step step;
-    dibs__store *st;
+    uint64_t late;
 
+    if (cl->partings.count > 0)
+        settle_before(lock);
     if (!dibs__lock_ask_begin(lock, &step, who))
         return;
-    st = lock->st;
-    pthread_mutex_unlock(&cl->mutex);
-    step.rc = send_ask(lock, st, &step);
-    pthread_mutex_lock(&cl->mutex);
+    late = cl->parted_late;
+    send_step(lock, &step);
+    if (cl->partings.count > 0)
+        dibs__parting_after_ask(lock, lock->st, step.rc == DIBS_BUSY,
+                                step.deadline);
+    /* A release that was to be before it was not. */
+    if (step.rc == DIBS_BUSY && cl->parted_late != late) {
+        *step.err = (dibs_error){0};
+        send_step(lock, &step);
+    }
     dibs__lock_ask_answered(lock, &step);
 }
 

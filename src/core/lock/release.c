@@ -118,8 +118,8 @@ void dibs__release_end(dibs__pending_release *pending)
     pending->holder = NULL;
 }
 
-dibs_status dibs__release_send(dibs__pending_release *pending, int64_t limit_ms,
-                               dibs_error *err)
+dibs_status dibs__release_try(dibs__pending_release *pending, int64_t limit_ms,
+                              dibs_error *err)
 {
     dibs_client *cl = pending->holder->cl;
     dibsx_nsec now = dibsx_now();
@@ -133,6 +133,14 @@ dibs_status dibs__release_send(dibs__pending_release *pending, int64_t limit_ms,
                       deadline, err);
     dibs__release_trace(pending, rc);
     pthread_mutex_lock(&cl->mutex);
+    return rc;
+}
+
+dibs_status dibs__release_send(dibs__pending_release *pending, int64_t limit_ms,
+                               dibs_error *err)
+{
+    dibs_status rc = dibs__release_try(pending, limit_ms, err);
+
     dibs__release_end(pending);
     return rc;
 }

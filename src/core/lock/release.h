@@ -23,11 +23,14 @@ typedef struct dibs__pending_release {
 
 /* The two halves of a release. Begin ends belief. With pending->holder set, send is
  * yet to pass the release to the store: it lets the mutex go for the step and
- * drops the reference. Within limit_ms (0: the client's timeout). */
+ * drops the reference. Within limit_ms (0: the client's timeout). Try does not drop the
+ * reference: it may be called again. */
 dibs_status dibs__release_begin(dibs_lock *lock, dibs__pending_release *pending,
                                 dibs_error *err);
 dibs_status dibs__release_send(dibs__pending_release *pending, int64_t limit_ms,
                                dibs_error *err);
+dibs_status dibs__release_try(dibs__pending_release *pending, int64_t limit_ms,
+                              dibs_error *err);
 
 /* The second half for a driver that sends the releases of many: the step to send,
  * then its log line (locks: none held) and, if its answer is known, its end. */

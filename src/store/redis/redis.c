@@ -191,14 +191,16 @@ audit_servers(dibs__store *st, dibsx_nsec deadline, dibs_finding_fn *each,
                : dibs__redis_audit_at(rd, NULL, deadline, each, arg, err);
 }
 
-#define STORE(name, group)                                                     \
+/* `group` and `leaves`: NULL where the server of a name may change. */
+#define STORE(name, group, leaves)                                             \
     {                                                                          \
         .scheme = name, .open = store_open, .reach = reach_server,             \
         .close = store_close, .lease = &dibs__redis_lease_ops,                 \
-        .lease_group = (group), .value = &dibs__redis_value_ops,               \
-        .log = &dibs__redis_log_ops, .topic = &dibs__redis_topic_ops,          \
-        .rate = &dibs__redis_rate_ops, .roster = &dibs__redis_roster_ops,      \
-        .meter = &dibs__redis_meter_ops, .queue = &dibs__redis_queue_ops,      \
+        .leave = (leaves), .lease_group = (group),                             \
+        .value = &dibs__redis_value_ops, .log = &dibs__redis_log_ops,          \
+        .topic = &dibs__redis_topic_ops, .rate = &dibs__redis_rate_ops,        \
+        .roster = &dibs__redis_roster_ops, .meter = &dibs__redis_meter_ops,    \
+        .queue = &dibs__redis_queue_ops,                                       \
         .queue_admin = &dibs__redis_queue_admin_ops,                           \
         .commit = &dibs__redis_commit_ops, .doorbell_open = open_doorbell,     \
         .doorbell_tap = tap_doorbell, .doorbell_read = read_doorbell,          \
@@ -206,16 +208,20 @@ audit_servers(dibs__store *st, dibsx_nsec deadline, dibs_finding_fn *each,
         .vote = &dibs__redis_vote_ops, .audit = audit_servers,                 \
     }
 
-const dibs__store_ops dibs__redis_ops = STORE("redis", dibs__redis_lease_group);
+const dibs__store_ops dibs__redis_ops =
+    STORE("redis", dibs__redis_lease_group, &dibs__redis_leave_ops);
 const dibs__store_ops dibs__rediss_ops =
-    STORE("rediss", dibs__redis_lease_group);
+    STORE("rediss", dibs__redis_lease_group, &dibs__redis_leave_ops);
 const dibs__store_ops dibs__redis_unix_ops =
-    STORE("redis+unix", dibs__redis_lease_group);
-const dibs__store_ops dibs__redis_sentinel_ops = STORE("redis-sentinel", NULL);
+    STORE("redis+unix", dibs__redis_lease_group, &dibs__redis_leave_ops);
+const dibs__store_ops dibs__redis_sentinel_ops =
+    STORE("redis-sentinel", NULL, NULL);
 const dibs__store_ops dibs__rediss_sentinel_ops =
-    STORE("rediss-sentinel", NULL);
-const dibs__store_ops dibs__redis_cluster_ops = STORE("redis-cluster", NULL);
-const dibs__store_ops dibs__rediss_cluster_ops = STORE("rediss-cluster", NULL);
+    STORE("rediss-sentinel", NULL, NULL);
+const dibs__store_ops dibs__redis_cluster_ops =
+    STORE("redis-cluster", NULL, NULL);
+const dibs__store_ops dibs__rediss_cluster_ops =
+    STORE("rediss-cluster", NULL, NULL);
 
 static const dibs__store_ops *ops_of(const dibsx_url *url)
 {

@@ -40,6 +40,7 @@ static inline const char *dibs__redis_publish(const dibs__redis *rd)
 extern const dibs__lease_ops dibs__redis_lease_ops;
 void dibs__redis_lease_group(struct dibs__store *st, dibs__lease_step *steps,
                              size_t count);
+extern const dibs__leave_ops dibs__redis_leave_ops;
 extern const dibs__value_ops dibs__redis_value_ops;
 extern const dibs__commit_ops dibs__redis_commit_ops;
 extern const dibs__log_ops dibs__redis_log_ops;

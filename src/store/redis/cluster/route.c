@@ -109,6 +109,11 @@ dibs__cluster *dibs__route_cluster(const dibs__route *rt)
     return rt->cluster;
 }
 
+dibs__pipeline *dibs__route_only(const dibs__route *rt)
+{
+    return rt->only;
+}
+
 /* Sends ASKING and the command as one unit. */
 static dibs_status ask_there(const request *rq, dibs__pipeline *pl,
                              redisReply **out, dibs_error *err)

@@ -63,6 +63,9 @@ DIBS_MUST_CHECK dibs_status
 dibs__route_call_on(dibs__route *rt, uint64_t number, const dibs__words *words,
                     dibsx_nsec deadline, redisReply **out, dibs_error *err);
 
+/* The pipeline of the only server, to post on; NULL in a cluster. */
+dibs__pipeline *dibs__route_only(const dibs__route *rt);
+
 /* As dibs__pipeline_calls(), for one server. */
 struct dibs__pending;
 void dibs__route_calls(dibs__route *rt, struct dibs__pending *commands,

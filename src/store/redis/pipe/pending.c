@@ -22,7 +22,8 @@ void dibs__pending_gather(dibsx_fifo *queue, bool alone, dibsx_fifo *members)
     int most = alone || !first->member.part ? 1 : DIBS__BATCH_MAX;
     int count = 0;
 
-    while (queue->first && count < most) {
+    while (queue->first && count < most &&
+           (count == 0 || !dibs__pending_first(queue)->only_on)) {
         dibs__pending *pd = dibs__pending_pop(queue);
         const dibs__part *part = pd->member.part;
         dibsx_fifo *own = &parts[part && part->second];

@@ -1,8 +1,8 @@
 /* pending.h - pending commands of a pipeline, and queues of them.
  *
  * A pending command belongs to the thread that waits for it, alone or with others
- * of its own. The mutex of its pipeline guards it, its waiter and the queue that it
- * is in. */
+ * of its own. One that was posted belongs to its sender, and a thread may come to wait
+ * for it. The mutex of its pipeline guards it, its waiter and the queue that it is in. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_STORE_REDIS_PIPE_PENDING_H
 #define DIBS_STORE_REDIS_PIPE_PENDING_H
@@ -24,7 +24,7 @@ typedef struct dibs__waiter {
 
 typedef struct dibs__pending {
     dibsx_fifo_node queued; /* the first member: its node in a queue */
-    dibs__waiter *waiter;
+    dibs__waiter *waiter;   /* NULL: no thread waits for it */
     bool over;
     const char *bytes;
     size_t len;
@@ -69,7 +69,8 @@ dibs__pending *dibs__waiter_next(const dibs__waiter *wt);
 
 /* Takes out the first, which must be there, with all that fit into one batch
  * with it; none when it goes `alone`. They belong to different threads, or
- * to one that has sent them together, so their order does not matter. */
+ * to one that has sent them together, so their order does not matter. None
+ * goes past one that is bound to the connection. */
 void dibs__pending_gather(dibsx_fifo *queue, bool alone, dibsx_fifo *members);
 
 #endif

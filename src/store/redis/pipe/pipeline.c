@@ -1,6 +1,7 @@
 /* pipeline.c - one connection shared as a pipeline, driven by its callers.
  *
- * pipeline_send.c and pipeline_receive.c have the two directions.
+ * pipeline_send.c and pipeline_receive.c have the two directions, pipeline_post.c the
+ * commands that no thread waits for.
  *
  * Owns the connection, the pending commands (each lives with the thread that
  * waits for it, which may wait for several) and the moment of the next attempt to connect.
@@ -11,8 +12,9 @@
  *                +---------------+  of it (later: it is done, DIBS_UNKNOWN), or
  *                                   its batch had no answer for it
  *
- *  1. While a command is queued or in flight, there is one leader: a thread in
- *     lead_until_done(), or one that was posted the role and is about to enter.
+ *  1. While a command that a thread waits for is queued or in flight, there is one
+ *     leader: a thread in lead_until_done(), one that was posted the role and is about
+ *     to enter, or one that is posting a command.
  *  2. Only the leader receives, connects, closes and ends commands of others.
  *  3. Commands in flight are in the order of their bytes, and so of replies.
  *  4. `writing`: one thread is giving `out` to the kernel, outside the mutex. The
@@ -30,7 +32,9 @@
  *     whole, and stays in flight until its last reply.
  * 10. A command that is bound to a connection (`only_on`) is queued while that one
  *     works, and ends with it: the leader fails it before it connects again.
- * 11. A command that a replica refused is queued again and the connection ends;
+ * 11. A command that was posted is bound, and no thread need wait for it: the next
+ *     leader takes its reply. No command that was queued later is sent before it.
+ * 12. A command that a replica refused is queued again and the connection ends;
  *     replies that came with the refusal are handed out all the same.
  */
 /* SPDX-License-Identifier: MIT */
@@ -84,7 +88,7 @@ void dibs__pipeline_free(dibs__pipeline *pl)
 {
     if (!pl)
         return;
-    assert(!pl->led);
+    assert(!pl->led && !pl->flight.first && !pl->queue.first);
     dibs__conn_close(pl->cn);
     dibsx_buf_fini(&pl->out);
     dibs__connect_fini(&pl->connect);
@@ -262,9 +266,7 @@ static void connect_for(dibs__pipeline *pl, dibs__pending *pd)
     connect_failed(pl, pd, rc);
 }
 
-/* The other side may have closed a connection that was idle for a while. It is
- * better to see that now than after a command was sent. Locks: pl->mutex. */
-static void look_at_idle(dibs__pipeline *pl, dibsx_nsec now)
+void dibs__pipeline_look_at_idle(dibs__pipeline *pl, dibsx_nsec now)
 {
     const dibs_error why = {
         .origin = "EOF",
@@ -275,14 +277,35 @@ static void look_at_idle(dibs__pipeline *pl, dibsx_nsec now)
         dibs__pipeline_break_off(pl, &why);
 }
 
-/* Passes the role on. The last in flight keeps it longest. Returns the park to
- * wake once the mutex is free. Locks: pl->mutex. */
-static dibsx_park *pass_lead(dibs__pipeline *pl)
+/* The last in flight that a thread waits for, which keeps the role longest, or the
+ * first in the queue; NULL: none. */
+static const dibs__pending *find_next(const dibs__pipeline *pl)
 {
-    dibs__pending *next = pl->flight.last ? dibs__pending_last(&pl->flight)
-                                          : dibs__pending_first(&pl->queue);
-    dibsx_park *park = next ? &next->waiter->park : NULL;
+    const dibs__pending *next = dibs__pending_last(&pl->flight);
+    const dibs__pending *at = dibs__pending_first(&pl->flight);
 
+    if (next && next->waiter)
+        return next;
+    for (next = NULL; at; at = dibs__pending_next(at))
+        if (at->waiter)
+            next = at;
+    at = dibs__pending_first(&pl->queue);
+    for (; at && !next; at = dibs__pending_next(at))
+        if (at->waiter)
+            next = at;
+    return next;
+}
+
+dibsx_park *dibs__pipeline_pass_lead(dibs__pipeline *pl)
+{
+    const dibs__pending *next = find_next(pl);
+    dibsx_park *park;
+
+    if (!next && pl->queue.first) {
+        dibs__pipeline_flush(pl, NULL);
+        next = find_next(pl);
+    }
+    park = next ? &next->waiter->park : NULL;
     pl->led = next != NULL;
     return park && dibsx_park_post(park, DIBS__PIPELINE_LEAD) ? park : NULL;
 }
@@ -320,7 +343,7 @@ static void lead_until_done(dibs__pipeline *pl, dibs__waiter *wt)
     }
     if (pl->broken)
         drop_connection(pl);
-    next = pass_lead(pl);
+    next = dibs__pipeline_pass_lead(pl);
     pthread_mutex_unlock(&pl->mutex);
     if (next)
         dibsx_park_wake(next);
@@ -346,6 +369,16 @@ static void follow_leader(dibs__pipeline *pl, dibs__waiter *wt)
         expire_overdue(pl, wt);
     }
     pthread_mutex_unlock(&pl->mutex);
+}
+
+void dibs__pipeline_drive(dibs__pipeline *pl, dibs__waiter *wt)
+{
+    if (pl->led || wt->left == 0) {
+        follow_leader(pl, wt);
+        return;
+    }
+    pl->led = true;
+    lead_until_done(pl, wt);
 }
 
 /* Whether its connection has ended already. Locks: pl->mutex. */
@@ -377,17 +410,12 @@ void dibs__pipeline_calls(dibs__pipeline *pl, dibs__pending *commands,
         commands[i].waiter = &wt;
         queue_pending(pl, &commands[i]);
     }
-    if (wt.left > 0 && !pl->led) {
-        pl->led = true;
-        look_at_idle(pl, now);
-        pl->used_at = now;
-        lead_until_done(pl, &wt);
-        return;
-    }
+    if (!pl->led)
+        dibs__pipeline_look_at_idle(pl, now);
     pl->used_at = now;
-    if (wt.left > 0 && dibs__pipeline_is_worth_sending(pl))
+    if (pl->led && wt.left > 0 && dibs__pipeline_is_worth_sending(pl))
         dibs__pipeline_flush(pl, &wt);
-    follow_leader(pl, &wt);
+    dibs__pipeline_drive(pl, &wt);
 }
 
 dibs_status

@@ -89,6 +89,20 @@ DIBS_MUST_CHECK dibs_status dibs__pipeline_call_on(
     dibs__pipeline *pl, uint64_t number, const dibs__words *words,
     dibsx_nsec deadline, redisReply **out, dibs_error *err);
 
+/* Posts a command, bound to the connection that there is, and does not wait: the next
+ * caller takes the reply, and sends the command if there was no room. Commands that are
+ * queued later come after it at the server, unless that connection ends first. The
+ * caller has set its bytes, deadline, storage for the reply and the error, and keeps
+ * it until it is over. False when it was not posted: there is no connection, or too much
+ * is under way. */
+struct dibs__pending;
+bool dibs__pipeline_post(dibs__pipeline *pl, struct dibs__pending *pd);
+
+/* Whether a posted command is over, with a status as above, or DIBS_STALE; and a wait
+ * until it is, by its deadline. One thread at a time waits for it. */
+bool dibs__pipeline_is_over(dibs__pipeline *pl, const struct dibs__pending *pd);
+void dibs__pipeline_await(dibs__pipeline *pl, struct dibs__pending *pd);
+
 /* Sends `count` commands, which are encoded one after the other in `bytes`,
  * with nothing between them, and waits for all replies. Statuses are as above,
  * for all of them together. */
@@ -101,7 +115,6 @@ DIBS_MUST_CHECK dibs_status dibs__pipeline_unit(dibs__pipeline *pl,
 /* Sends commands together and waits for all of them; each has its own deadline and
  * status. The caller has set their bytes, deadline, storage for the replies and the
  * error, and the part in a batch. It must not matter in which order they are done. */
-struct dibs__pending;
 void dibs__pipeline_calls(dibs__pipeline *pl, struct dibs__pending *commands,
                           size_t count);
 

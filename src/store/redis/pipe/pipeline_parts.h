@@ -1,6 +1,6 @@
 /* pipeline_parts.h - the state of a pipeline, for the files that drive it:
  *
- *     pipeline.c > pipeline_receive.c > pipeline_send.c
+ *     pipeline_post.c > pipeline.c > pipeline_receive.c > pipeline_send.c
  *
  * pipeline.c has the invariants. */
 /* SPDX-License-Identifier: MIT */
@@ -67,6 +67,8 @@ static inline dibsx_park *dibs__pending_end(dibs__pending *pd)
     dibs__waiter *wt = pd->waiter;
 
     pd->over = true;
+    if (!wt)
+        return NULL;
     return --wt->left == 0 && dibsx_park_post(&wt->park, DIBS__PIPELINE_DONE)
                ? &wt->park
                : NULL;
@@ -95,12 +97,26 @@ void dibs__pipeline_fail_pending(dibs__pending *pd, dibs_status rc,
 void dibs__pipeline_break_off(dibs__pipeline *pl, const dibs_error *why);
 
 /* Sends queued commands, if no other thread does. A follower, which is `wt`, waits
- * for room; the leader (NULL) must not, as it has to receive. Locks: pl->mutex. */
+ * for room if it has commands; the leader (NULL) must not, as it has to receive.
+ * Locks: pl->mutex, which it may drop. */
 void dibs__pipeline_flush(dibs__pipeline *pl, dibs__waiter *wt);
 
 /* Receives once and hands out the replies. Sends newly queued commands before
  * it wakes a thread, so that the server has work while the threads start. Runs
  * on the leader. Locks: pl->mutex, which it drops. */
 void dibs__pipeline_receive(dibs__pipeline *pl, dibsx_nsec deadline);
+
+/* The other side may have closed a connection that was idle for a while. It is
+ * better to see that now than after a command was sent. Locks: pl->mutex. */
+void dibs__pipeline_look_at_idle(dibs__pipeline *pl, dibsx_nsec now);
+
+/* Passes the role of the leader on. If no thread waits, what was posted is sent first.
+ * Returns the park to wake once the mutex is free. Locks: pl->mutex, which it may
+ * drop. */
+dibsx_park *dibs__pipeline_pass_lead(dibs__pipeline *pl);
+
+/* Leads, or follows the leader, until the commands of this thread are over. Locks:
+ * pl->mutex, which it drops and does not take again. */
+void dibs__pipeline_drive(dibs__pipeline *pl, dibs__waiter *wt);
 
 #endif

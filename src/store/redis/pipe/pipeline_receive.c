@@ -144,13 +144,17 @@ static bool parse_replies(dibs__conn *cn, redisReply **replies, size_t *count,
     return ok;
 }
 
-/* With many commands in flight spinning for an answer wastes the processor.
- * Locks: pl->mutex. */
+/* With many commands in flight spinning for an answer wastes the processor. One that
+ * was posted before does not count. Locks: pl->mutex. */
 static dibs__expect choose_expect(const dibs__pipeline *pl)
 {
+    bool single =
+        pl->flight.count == 1 ||
+        (pl->flight.count == 2 && !dibs__pending_first(&pl->flight)->waiter);
+
     if (!pl->writing && dibs__pipeline_has_unsent(pl))
         return DIBS__EXPECT_ROOM;
-    return pl->flight.count == 1 ? DIBS__EXPECT_SOON : DIBS__EXPECT_INPUT;
+    return single ? DIBS__EXPECT_SOON : DIBS__EXPECT_INPUT;
 }
 
 void dibs__pipeline_receive(dibs__pipeline *pl, dibsx_nsec deadline)

@@ -150,7 +150,7 @@ void dibs__pipeline_flush(dibs__pipeline *pl, dibs__waiter *wt)
             fill_out(pl, !wt);
         if (!dibs__pipeline_has_unsent(pl))
             break;
-        sent = write_some(pl, wt ? ROOM_MS : 0);
+        sent = write_some(pl, wt && wt->left > 0 ? ROOM_MS : 0);
         if (sent < 0)
             break;
         pl->out_at += (size_t)sent;
