@@ -135,6 +135,14 @@ DIBS_API DIBS_MUST_CHECK dibs_status dibs_ping(dibs_client *client,
                                                int64_t *took_us,
                                                dibs_error *err);
 
+/* Compares the store's wall clock with that of this machine, in one round trip.
+ * *ahead_us is how far the store is ahead; negative: behind. The true difference is
+ * within *within_us (may be NULL) of it. */
+DIBS_API DIBS_MUST_CHECK dibs_status dibs_clock_compare(dibs_client *client,
+                                                        int64_t *ahead_us,
+                                                        int64_t *within_us,
+                                                        dibs_error *err);
+
 /* Changes the most detailed level that is logged. Does not block. */
 DIBS_API void dibs_log_level_set(dibs_client *client, dibs_log_level level);
 
@@ -167,6 +175,8 @@ DIBS_API DIBS_MUST_CHECK dibs_status dibs_audit(dibs_client *client,
                                                 dibs_finding_fn *each,
                                                 void *arg, dibs_error *err);
 
+enum { DIBS_SLACK_PARTS = 10 };
+
 /* Counters since dibs_open(). A sticky lease counts once per use. */
 typedef struct dibs_stats {
     size_t size;               /* sizeof(dibs_stats); the caller sets it */
@@ -186,6 +196,12 @@ typedef struct dibs_stats {
     uint64_t under_replicated; /* grants returned: too few replicas confirmed */
     uint64_t timed_out;        /* of busy: acquires that waited in vain */
     uint64_t cancelled;        /* of busy: acquires that the caller gave up */
+
+    /* Renewals by how much of the lease was left when the answer came, as a part of
+     * its ttl. [0]: up to a tenth, [1]: up to two tenths, and so on. A client that is
+     * late has many in the first ones. The first renewal after a wait is in none. */
+    uint64_t slack[DIBS_SLACK_PARTS];
+    uint64_t slack_permille; /* their sum, in thousandths of a ttl */
 } dibs_stats;
 
 /* Fills the first out->size bytes of *out and leaves newer fields alone. Never

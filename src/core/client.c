@@ -252,6 +252,30 @@ dibs_status dibs_ping(dibs_client *cl, int64_t *took_us, dibs_error *err)
     return rc;
 }
 
+dibs_status dibs_clock_compare(dibs_client *cl, int64_t *ahead_us,
+                               int64_t *within_us, dibs_error *err)
+{
+    DIBSX_UNCANCEL;
+    int64_t before_us, after_us, store_us = 0;
+    dibs_status rc = dibs__reach_usable(cl, err);
+
+    *ahead_us = 0;
+    if (within_us)
+        *within_us = 0;
+    if (rc != DIBS_OK)
+        return rc;
+    before_us = dibsx_wall_us();
+    rc = cl->st->ops->now(cl->st, dibs__client_deadline(cl, dibsx_now()),
+                          &store_us, err);
+    after_us = dibsx_wall_us();
+    if (rc != DIBS_OK)
+        return rc;
+    *ahead_us = store_us - (before_us + (after_us - before_us) / 2);
+    if (within_us)
+        *within_us = (after_us - before_us) / 2 + 1;
+    return rc;
+}
+
 void dibs_log_level_set(dibs_client *cl, dibs_log_level level)
 {
     if (dibs__client_usable(cl, NULL) == DIBS_OK)

@@ -88,6 +88,28 @@ void dibs__serve_counts_audit(dibs__serve_counts *counts)
     pthread_mutex_unlock(&counts->mutex);
 }
 
+static const char *const breaks[DIBS__SERVE_BREAKS] = {"break", "break-stale",
+                                                       "resign", "unlock"};
+
+void dibs__serve_counts_broken(dibs__serve_counts *counts, const char *action,
+                               uint32_t leases)
+{
+    pthread_mutex_lock(&counts->mutex);
+    for (size_t i = 0; i < DIBS__SERVE_BREAKS; i++)
+        if (strcmp(breaks[i], action) == 0)
+            counts->broken[i] += leases;
+    pthread_mutex_unlock(&counts->mutex);
+}
+
+/* Locks: counts->mutex. */
+static void put_broken(const dibs__serve_counts *counts, dibsx_buf *out)
+{
+    dibs__serve_metric_head(out, DIBS__SERVE_BROKEN);
+    for (size_t i = 0; i < DIBS__SERVE_BREAKS; i++)
+        dibs__serve_metric_labelled(out, DIBS__SERVE_BROKEN, "action",
+                                    breaks[i], NULL, (double)counts->broken[i]);
+}
+
 /* Locks: counts->mutex. */
 static void put_requests(const dibs__serve_counts *counts, dibsx_buf *out)
 {
@@ -108,6 +130,7 @@ static void put_requests(const dibs__serve_counts *counts, dibsx_buf *out)
 void dibs__serve_counts_put(dibs__serve_counts *counts, dibsx_buf *out)
 {
     pthread_mutex_lock(&counts->mutex);
+    put_broken(counts, out);
     put_requests(counts, out);
     dibs__serve_metric_head(out, DIBS__SERVE_HTTP_SECONDS);
     for (size_t r = 0; r < counts->count; r++)

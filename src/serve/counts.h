@@ -25,6 +25,9 @@ typedef struct dibs__serve_counted {
     uint64_t sum_us;
 } dibs__serve_counted;
 
+/* The ways to end a lease by force, in the order of their names in counts.c. */
+enum { DIBS__SERVE_BREAKS = 4 };
+
 typedef struct dibs__serve_counts {
     pthread_mutex_t mutex;
     dibs__serve_counted routes[DIBS__SERVE_COUNTED_ROUTES];
@@ -33,6 +36,7 @@ typedef struct dibs__serve_counts {
     bool reloaded; /* the latest reload worked, or there was none */
     int64_t reloaded_wall_us;
     uint64_t audit_failures;
+    uint64_t broken[DIBS__SERVE_BREAKS]; /* leases */
 } dibs__serve_counts;
 
 void dibs__serve_counts_init(dibs__serve_counts *counts);
@@ -45,6 +49,10 @@ void dibs__serve_counts_reload(dibs__serve_counts *counts, bool worked);
 
 /* The trail did not take a change. */
 void dibs__serve_counts_audit(dibs__serve_counts *counts);
+
+/* So many leases were ended by force. */
+void dibs__serve_counts_broken(dibs__serve_counts *counts, const char *action,
+                               uint32_t leases);
 
 /* How many requests were counted. */
 uint64_t dibs__serve_counts_sum(dibs__serve_counts *counts);

@@ -264,6 +264,8 @@ static dibs_status start(dibs__serve *sv, dibs_error *err)
             dibs__serve_listeners_open(&sv->listeners, sv->opts, &sv->log, err);
     dibs__serve_look_listen(&sv->look, dibs__serve_history_seen, &sv->history);
     dibs__serve_look_listen(&sv->look, wake_requests, sv);
+    sv->pulse.cl = sv->cl;
+    dibs__serve_look_listen(&sv->look, dibs__pulse_seen, &sv->pulse);
     if (rc == DIBS_OK)
         rc = start_parts(sv, err);
     if (rc == DIBS_OK)
@@ -416,6 +418,7 @@ static void stop(dibs__serve *sv)
     dibs__serve_counts_fini(&sv->counts);
     dibs__lock_sums_fini(&sv->lock_sums);
     dibs__noun_sums_fini(&sv->noun_sums);
+    dibs__pulse_fini(&sv->pulse);
     dibs__serve_memo_fini(&sv->stats);
     dibs__serve_memo_fini(&sv->circles);
     dibs__serve_health_fini(&sv->health);
@@ -442,6 +445,7 @@ dibs_status dibs__serve_run(const dibs__serve_opts *opts, dibs_error *err)
     dibs__serve_counts_init(&sv->counts);
     dibs__lock_sums_init(&sv->lock_sums);
     dibs__noun_sums_init(&sv->noun_sums);
+    dibs__pulse_init(&sv->pulse);
     pthread_mutex_init(&sv->bell.mutex, NULL);
     rc = dibs__serve_history_init(&sv->history, err);
     if (rc == DIBS_OK)

@@ -22,6 +22,7 @@
 #include "serve/memo.h"
 #include "serve/noun_sums.h"
 #include "serve/proxy.h"
+#include "serve/pulse.h"
 #include "serve/row.h"
 #include "serve/serve.h"
 #include "serve/session.h"
@@ -62,6 +63,7 @@ typedef struct dibs__serve {
     dibs__serve_catalog catalog;
     dibs__lock_sums lock_sums;
     dibs__noun_sums noun_sums;
+    dibs__serve_pulse pulse;
     dibs__serve_bounds bounds;
     dibs__serve_breakers breakers;
     dibs__serve_topics topics;

@@ -40,8 +40,13 @@ static const struct {
                               "Leases that were released while valid."},
     [DIBS__SERVE_LOST] = {"dibs_lock_lost_total", "counter",
                           "Leases that ended before their release."},
+    [DIBS__SERVE_BROKEN] = {"dibs_lock_broken_total", "counter",
+                            "Leases that this daemon ended by force."},
     [DIBS__SERVE_RENEWALS] = {"dibs_lock_renewals_total", "counter",
                               "Renewals that the store confirmed, or not."},
+    [DIBS__SERVE_SLACK] = {"dibs_lock_renewal_slack_ratio", "histogram",
+                           "How much of a lease was left when the store had "
+                           "confirmed its renewal, as a part of its ttl."},
     [DIBS__SERVE_FALLBACKS] = {"dibs_fallbacks_total", "counter",
                                "Acquires that were granted without the store."},
     [DIBS__SERVE_WAIT_SECONDS] = {"dibs_lock_wait_seconds", "histogram",
@@ -61,6 +66,15 @@ static const struct {
                                    "likewise."},
     [DIBS__SERVE_BACKEND_UP] = {"dibs_backend_up", "gauge",
                                 "Whether the store answered the latest look."},
+    [DIBS__SERVE_OP_SECONDS] =
+        {"dibs_backend_op_seconds", "histogram",
+         "Time of a round trip to the store, of one after each look."},
+    [DIBS__SERVE_OP_ERRORS] =
+        {"dibs_backend_op_errors_total", "counter",
+         "Round trips among these that failed, and looks."},
+    [DIBS__SERVE_CLOCK_SKEW] =
+        {"dibs_backend_clock_skew_seconds", "gauge",
+         "How far the clock of the store is ahead of that of the daemon."},
     [DIBS__SERVE_LOCKS_HELD] = {"dibs_store_locks_held", "gauge",
                                 "Names that have a holder."},
     [DIBS__SERVE_WAITERS] = {"dibs_store_waiters", "gauge",
@@ -240,8 +254,13 @@ static const double holds[DIBS__SERVE_HOLD_ENDS] = {0.1, 0.5,  1,    5,
                                                     10,  30,   60,   300,
                                                     900, 3600, 21600};
 
+static const double slacks[DIBS__SERVE_SLACK_ENDS] = {0.1, 0.2, 0.3, 0.4, 0.5,
+                                                      0.6, 0.7, 0.8, 0.9};
+
 const dibs__serve_ends dibs__serve_wait_ends = {waits, DIBS__SERVE_WAIT_ENDS};
 const dibs__serve_ends dibs__serve_hold_ends = {holds, DIBS__SERVE_HOLD_ENDS};
+const dibs__serve_ends dibs__serve_slack_ends = {slacks,
+                                                 DIBS__SERVE_SLACK_ENDS};
 
 size_t dibs__serve_metric_bucket(const dibs__serve_ends *ends, double span_s)
 {

@@ -73,10 +73,14 @@ dibs__serve_break_lease(dibs__http_exchange *ex, const char *action,
 {
     dibs__serve *sv = dibs__http_arg(ex);
     char cause[DIBS__SERVE_CAUSE_MAX];
+    uint32_t count = 0;
     dibs_status rc;
 
     dibs__serve_audit_cause(ex, reason, cause);
-    rc = dibs_lease_break(sv->cl, name, fence, cause, broken, err);
+    rc = dibs_lease_break(sv->cl, name, fence, cause, &count, err);
+    dibs__serve_counts_broken(&sv->counts, action, count);
+    if (broken)
+        *broken = count;
     dibs__serve_audit_log(ex, action, name, fence, reason, rc);
     return rc;
 }

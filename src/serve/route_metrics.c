@@ -161,6 +161,9 @@ static void put_process(dibsx_buf *out, const dibs__serve *sv)
     dibs__serve_metric_put(out, DIBS__SERVE_FILES, open_files());
 }
 
+_Static_assert((int)DIBS_SLACK_PARTS == DIBS__SERVE_SLACK_ENDS + 1,
+               "the buckets are those of the library");
+
 static void put_client(dibsx_buf *out, const dibs_client *cl)
 {
     dibs_stats stats = {.size = sizeof(stats)};
@@ -187,6 +190,10 @@ static void put_client(dibsx_buf *out, const dibs_client *cl)
     dibs__serve_metric_sample(out, DIBS__SERVE_RENEWALS, NULL,
                               "result=\"failed\"",
                               (double)stats.renewals_failed);
+    dibs__serve_metric_head(out, DIBS__SERVE_SLACK);
+    dibs__serve_metric_histogram(out, DIBS__SERVE_SLACK, NULL, NULL,
+                                 &dibs__serve_slack_ends, stats.slack,
+                                 (double)stats.slack_permille / 1e3);
     dibs__serve_metric_put(out, DIBS__SERVE_FALLBACKS, (double)stats.fallbacks);
 }
 
@@ -314,6 +321,7 @@ static void put_all(dibsx_buf *out, dibs__serve *sv, classes *cs)
     put_process(out, sv);
     put_client(out, sv->cl);
     put_look(out, cs, picture);
+    dibs__pulse_put(&sv->pulse, out);
     /* A store without values has no statistics, and one that is away none now. */
     if (picture && picture->rc == DIBS_OK)
         dibs__lock_sums_read(&sv->lock_sums, sv->cl);

@@ -81,6 +81,43 @@ static void closing_nothing_is_fine(void **state)
     CHECK(DIBS_INVALID, dibs_lock_acquire(NULL, err));
 }
 
+/* The store's clock is that of this machine in these tests. */
+static void clocks_are_compared(void **state)
+{
+    dibs_client *cl = core_open();
+    int64_t ahead_us = INT64_MAX, within_us = -1;
+
+    (void)state;
+    CHECK(DIBS_OK, dibs_clock_compare(cl, &ahead_us, &within_us, err));
+    assert_true(within_us > 0);
+    assert_true(ahead_us <= within_us + 1000 && -ahead_us <= within_us + 1000);
+    CHECK(DIBS_OK, dibs_clock_compare(cl, &ahead_us, NULL, err));
+    dibs_close(cl);
+    CHECK(DIBS_INVALID, dibs_clock_compare(NULL, &ahead_us, NULL, err));
+}
+
+/* Renewed at once, nearly all of a lease is left. */
+static void renewals_are_counted_by_what_is_left(void **state)
+{
+    dibs_client *cl = core_open();
+    dibs_lock *lock =
+        core_lock(cl, core_name(), DIBS_LOCK_OPTS(.ttl_ms = 60000));
+    dibs_stats stats = {.size = sizeof(stats)};
+    uint64_t count = 0;
+
+    (void)state;
+    CHECK(DIBS_OK, dibs_lock_try(lock, err));
+    CHECK(DIBS_OK, dibs_lock_renew(lock, err));
+    dibs_stats_get(cl, &stats);
+    for (size_t i = 0; i < DIBS_SLACK_PARTS; i++)
+        count += stats.slack[i];
+    IN_TIME(count == 1 && stats.renewed == 1);
+    IN_TIME(stats.slack[DIBS_SLACK_PARTS - 1] == 1);
+    IN_TIME(stats.slack_permille > 900 && stats.slack_permille <= 1000);
+    dibs_lock_free(lock);
+    dibs_close(cl);
+}
+
 static void pings(void **state)
 {
     dibs_client *cl = core_open();
@@ -405,6 +442,8 @@ int core_client_tests(void)
         cmocka_unit_test(bad_options_are_refused),
         cmocka_unit_test(closing_nothing_is_fine),
         cmocka_unit_test(pings),
+        cmocka_unit_test(clocks_are_compared),
+        cmocka_unit_test(renewals_are_counted_by_what_is_left),
         cmocka_unit_test(audits),
         cmocka_unit_test(names_are_checked),
         cmocka_unit_test(lock_options_are_checked),

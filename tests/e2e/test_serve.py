@@ -159,6 +159,7 @@ class Lives(unittest.TestCase):
             over = daemon.get("/v1/overview").json
             self.assertEqual((over["store"]["up"], over["attention"][0]["kind"]), (False, "store"))
             self.assertIn("dibs_backend_up 0\n", daemon.get("/metrics").text)
+            wait_until(lambda: 'dibs_backend_op_errors_total{op="look",status="UNAVAIL"}' in daemon.get("/metrics").text, "looks that failed")
 
     def test_no_entry_no_change(self):
         """An admin changes nothing that the trail does not keep; what an operator did stays done, and is counted."""

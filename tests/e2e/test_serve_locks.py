@@ -310,7 +310,7 @@ class Locks(ServeCase):
                 samples[name, labels or ""] = float(value)
         for (name, labels), value in samples.items():
             if name.endswith("_bucket") and 'le="+Inf"' in labels:
-                route = labels.split(",le=")[0]
+                route = re.sub(r",?le=.*", "", labels)
                 self.assertEqual(value, samples[name.replace("_bucket", "_count"), route])
         return types, samples
 

@@ -59,6 +59,31 @@ class Metrics(ServeCase):
                  for key in [f'dibs_lock_not_acquired_total{{reason="{reason}"}}']}
         self.assertEqual(grown, {"busy": 1, "timeout": 1, "cancelled": 0, "error": 0})
 
+    def test_renewals_and_round_trips(self):
+        before = self.samples()
+        slack = "dibs_lock_renewal_slack_ratio_"
+        session = self.daemon.post("/v1/sessions", {"ttl_ms": 600000}).json["session"]
+        path = f"/v1/sessions/{session}/leases/x"
+        wait_until(lambda: self.daemon.ask("PUT", path, {"name": self.name(), "ttl_ms": 1000}, query={"wait_ms": 0}).status == 201,
+                   "the lease")
+        now = wait_until(lambda: (lambda now: now if now[slack + "count"] > before[slack + "count"] else None)(self.samples()), "a renewal")
+        self.assertEqual(self.daemon.ask("DELETE", f"/v1/sessions/{session}").status, 204)
+        self.assertEqual(now[slack + 'bucket{le="+Inf"}'], now[slack + "count"])
+        mean = (now[slack + "sum"] - before[slack + "sum"]) / (now[slack + "count"] - before[slack + "count"])
+        self.assertTrue(0 < mean < 1, mean)
+        now = wait_until(lambda: (lambda now: now if now['dibs_backend_op_seconds_count{op="now"}'] > 1 else None)(self.samples()), "round trips")
+        self.assertGreater(now['dibs_backend_op_seconds_sum{op="now"}'], 0)
+        self.assertLess(abs(now["dibs_backend_clock_skew_seconds"]), 60)
+
+    def test_leases_that_were_broken(self):
+        name, key = self.name(), 'dibs_lock_broken_total{action="break"}'
+        before = self.samples()[key]
+        lease = self.daemon.post("/v1/leases/" + name, {"ttl_ms": 60000}).json
+        self.assertEqual(self.daemon.post(f"/v1/locks/{name}/break", {"fence": lease["fence"] - 1, "reason": "no"}).status, 409)
+        self.assertEqual(self.samples()[key], before)
+        self.assertEqual(self.daemon.post(f"/v1/locks/{name}/break", {"fence": lease["fence"], "reason": "test"}).status, 200)
+        self.assertEqual(self.samples()[key], before + 1)
+
     def test_queues(self):
         name = self.name()
         for text in ("one", "two", "three"):

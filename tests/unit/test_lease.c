@@ -1,6 +1,6 @@
 /* test_lease.c - the lease machine, rule by rule, with a clock of its own. */
 /* SPDX-License-Identifier: MIT */
-#include "core/machine/lease.h"
+#include "core/stats/slack.h"
 #include "unit.h"
 
 #include <string.h>
@@ -124,6 +124,25 @@ static void without_a_fence_nothing_is_held(void **state)
                           &(dibs__answer){.fence = 0, .left_ms = TTL_MS},
                           T0 + MS(9));
     assert_int_equal(ls.fence, 7);
+}
+
+/* A claim has its own time: its first renewal is early, and would look late. */
+static void slack_is_what_is_left_of_the_ttl(void **state)
+{
+    dibs__answer claim = {.fence = 7, .left_ms = 3000, .claim = true};
+    dibs__lease ls = held_since(T0);
+
+    (void)state;
+    assert_int_equal(dibs__slack_permille(&ls, ls.valid_until - MS(TTL_MS / 4)),
+                     250);
+    assert_int_equal(dibs__slack_permille(&ls, ls.valid_until), -1);
+    assert_int_equal(dibs__slack_permille(&ls, T0 - MS(TTL_MS)), 1000);
+    ls = asking_since(T0);
+    dibs__lease_answered(&ls, DIBS_OK, &claim, T0 + MS(1));
+    assert_int_equal(dibs__slack_permille(&ls, T0 + MS(2)), -1);
+    dibs__lease_renewing(&ls);
+    dibs__lease_renewed(&ls, T0 + MS(3), DIBS_OK, TTL_MS, T0 + MS(4));
+    assert_true(dibs__slack_permille(&ls, T0 + MS(4)) > 900);
 }
 
 static void a_notice_may_need_to_be_confirmed(void **state)
@@ -768,6 +787,7 @@ int main(void)
         cmocka_unit_test(some_renewals_do_not_go_along),
         cmocka_unit_test(refusals_end_the_asking),
         cmocka_unit_test(adopting_counts_from_its_renewal),
+        cmocka_unit_test(slack_is_what_is_left_of_the_ttl),
         cmocka_unit_test(notices_for_nobody_change_nothing),
     };
 

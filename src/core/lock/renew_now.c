@@ -11,6 +11,7 @@
 #include "core/lock/lock_opts.h"
 #include "core/lock/publish.h"
 #include "core/lock/reentry.h"
+#include "core/stats/slack.h"
 #include <string.h>
 
 dibs_status dibs__renew_one(dibs_lock *lock, dibs__renewal *item,
@@ -57,6 +58,8 @@ apply_renewal(dibs_lock *lock, const dibs__renewal *item, dibsx_nsec sent_at,
               dibs_status rc, dibs_error *err)
 {
     if (memcmp(lock->lease.owner, item->owner, DIBS_OWNER_SIZE) == 0) {
+        if (rc == DIBS_OK)
+            dibs__slack_count(&lock->cl->stats, &lock->lease, dibsx_now());
         dibs__lease_renewed(&lock->lease, sent_at, rc, item->left_ms,
                             dibsx_now());
         dibs__keeper_watch(lock->cl, lock);

@@ -138,6 +138,7 @@ static void become_held(dibs__lease *ls, uint64_t fence, dibsx_nsec valid_until,
     ls->fence = fence;
     ls->held_at = now;
     ls->alone = !claim && ls->asked_at == 0;
+    ls->claimed = claim;
     ls->valid_until = valid_until;
     if (__builtin_add_overflow(ls->hold_until, now, &ls->hold_until))
         ls->hold_until = DIBSX_NEVER;
@@ -293,6 +294,7 @@ void dibs__lease_renewed(dibs__lease *ls, dibsx_nsec sent_at, dibs_status rc,
     } else if (rc == DIBS_OK) {
         ls->state = DIBS__LEASE_HELD;
         ls->failures = 0;
+        ls->claimed = false;
         if (valid_until > ls->valid_until)
             ls->valid_until = valid_until;
         ls->renew_at =

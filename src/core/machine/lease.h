@@ -57,8 +57,7 @@ typedef struct dibs__terms { /* 0 where there is no such term */
     int64_t renew_every_ms; /* 0: a part of the ttl */
     bool manual;            /* the program renews all but a claim */
     bool prompt;            /* a claim is renewed at once, whatever is left */
-    bool confirm; /* replicas must acknowledge it: a notice is no proof,
-                            only a reason to ask */
+    bool confirm; /* replicas must acknowledge it: a notice is no proof */
 } dibs__terms;
 
 typedef struct dibs__lease {
@@ -69,6 +68,7 @@ typedef struct dibs__lease {
     bool unanswered;        /* a request of this owner had no answer */
     bool announced;         /* the loss has been announced */
     bool alone;             /* granted without a wait: perhaps no other waits */
+    bool claimed;           /* by a claim that no renewal has confirmed yet */
     bool converting;        /* a conversion is under way: no renewal */
     uint32_t in_flight;     /* renewals sent and not yet answered */
     uint32_t failures;      /* renewals that failed since one that did not */

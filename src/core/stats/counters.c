@@ -13,5 +13,8 @@ void dibs_stats_get(const dibs_client *cl, dibs_stats *out)
     dibs_stats now = {.size = out->size, DIBS__COUNTERS(READ)};
 
     now.busy = atomic_load(&st->refused) + now.timed_out + now.cancelled;
+    for (size_t i = 0; i < DIBS_SLACK_PARTS; i++)
+        now.slack[i] = atomic_load(&st->slack[i]);
+    now.slack_permille = atomic_load(&st->slack_permille);
     memcpy(out, &now, out->size < sizeof(now) ? out->size : sizeof(now));
 }

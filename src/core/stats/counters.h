@@ -3,7 +3,7 @@
 #ifndef DIBS_CORE_STATS_COUNTERS_H
 #define DIBS_CORE_STATS_COUNTERS_H
 
-#include <dibs/types.h>
+#include <dibs/client.h>
 #include <stdatomic.h>
 #include <stdint.h>
 
@@ -31,6 +31,8 @@
 typedef struct dibs__stats {
     DIBS__COUNTERS(DIBS__COUNTER)
     atomic_uint_fast64_t refused; /* the rest of busy */
+    atomic_uint_fast64_t slack[DIBS_SLACK_PARTS];
+    atomic_uint_fast64_t slack_permille;
 } dibs__stats;
 
 static inline void dibs__count(atomic_uint_fast64_t *counter)

@@ -10,6 +10,7 @@
 #include "core/lock/publish.h"
 #include "core/lock/sticky.h"
 #include "core/log.h"
+#include "core/stats/slack.h"
 #include "core/threads/keeper.h"
 #include <stdio.h>
 #include <string.h>
@@ -222,6 +223,8 @@ static void apply_answer(dibs_client *cl, batch *bt, size_t i, dibs_status rc)
     uint32_t failures = lock->lease.failures;
 
     if (memcmp(lock->lease.owner, bt->owners[i], DIBS_OWNER_SIZE) == 0) {
+        if (own == DIBS_OK)
+            dibs__slack_count(&cl->stats, &lock->lease, dibsx_now());
         dibs__lease_renewed(&lock->lease, bt->sent_at, own, item->left_ms,
                             dibsx_now());
         if (failures == 0 && lock->lease.failures > 0)
