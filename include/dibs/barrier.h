@@ -110,6 +110,20 @@ DIBS_API DIBS_MUST_CHECK dibs_status dibs_barrier_show(
     dibs_client *client, const char *name, dibs_barrier_state *out,
     dibs_barrier_party_fn *each, void *arg, dibs_error *err);
 
+/* The name is valid during the call only. Return false to end the listing. */
+typedef bool
+dibs_barrier_fn(const char *name, const dibs_barrier_state *state, void *arg);
+
+/* Calls `each` for every barrier whose name begins with `begins` (NULL: all) and where
+ * a party has a seat, in the order of the bytes. `each` may use the client. A barrier
+ * that comes or goes meanwhile may be missed.
+ *   DIBS_UNSUPPORTED  a quorum; the message says why */
+DIBS_API DIBS_MUST_CHECK dibs_status dibs_barrier_list(dibs_client *client,
+                                                       const char *begins,
+                                                       dibs_barrier_fn *each,
+                                                       void *arg,
+                                                       dibs_error *err);
+
 #ifdef __cplusplus
 }
 #endif

@@ -387,6 +387,22 @@ members(const client &cl, const std::string &group)
     return names;
 }
 
+/* The names of the groups that begin so, in the order of their bytes. */
+inline std::vector<std::string>
+groups(const client &cl, const std::string &begins = std::string())
+{
+    std::vector<std::string> names;
+    dibs_error err = dibs_error();
+    dibs_group_fn *note = [](const dibs_group_info *info, void *arg) {
+        static_cast<std::vector<std::string> *>(arg)->emplace_back(info->group);
+        return true;
+    };
+
+    detail::must(dibs_group_list(cl.get(), begins.c_str(), note, &names, &err),
+                 err);
+    return names;
+}
+
 /* Options of a barrier; see dibs/barrier.h. */
 class barrier_options
 {
@@ -482,6 +498,23 @@ class barrier
     std::unique_ptr<dibs_barrier, freer> barrier_;
 };
 
+/* The names of the barriers that begin so, in the order of their bytes. */
+inline std::vector<std::string>
+barriers(const client &cl, const std::string &begins = std::string())
+{
+    std::vector<std::string> names;
+    dibs_error err = dibs_error();
+    dibs_barrier_fn *note = [](const char *name, const dibs_barrier_state *,
+                               void *arg) {
+        static_cast<std::vector<std::string> *>(arg)->emplace_back(name);
+        return true;
+    };
+
+    detail::must(
+        dibs_barrier_list(cl.get(), begins.c_str(), note, &names, &err), err);
+    return names;
+}
+
 /* A latch; see dibs/latch.h.
  *
  *     dibs::latch batch(db, "batch:42", 100);
@@ -530,6 +563,23 @@ class latch
     std::string name_;
     uint32_t count_;
 };
+
+/* The names of the latches that begin so, in the order of their bytes. */
+inline std::vector<std::string>
+latches(const client &cl, const std::string &begins = std::string())
+{
+    std::vector<std::string> names;
+    dibs_error err = dibs_error();
+    dibs_latch_fn *note = [](const char *name, const dibs_latch_state *,
+                             void *arg) {
+        static_cast<std::vector<std::string> *>(arg)->emplace_back(name);
+        return true;
+    };
+
+    detail::must(dibs_latch_list(cl.get(), begins.c_str(), note, &names, &err),
+                 err);
+    return names;
+}
 
 /* Options of a limit; see dibs/limit.h. */
 class limit_options

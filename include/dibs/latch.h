@@ -63,6 +63,20 @@ DIBS_API DIBS_MUST_CHECK dibs_status dibs_latch_reset(dibs_client *client,
                                                       const char *name,
                                                       dibs_error *err);
 
+/* The name is valid during the call only. Return false to end the listing. */
+typedef bool
+dibs_latch_fn(const char *name, const dibs_latch_state *state, void *arg);
+
+/* Calls `each` for every latch whose name begins with `begins` (NULL: all), in the
+ * order of the bytes of names. `each` may use the client. A latch that comes or goes
+ * meanwhile may be missed.
+ *   DIBS_UNSUPPORTED  a quorum; the message says why */
+DIBS_API DIBS_MUST_CHECK dibs_status dibs_latch_list(dibs_client *client,
+                                                     const char *begins,
+                                                     dibs_latch_fn *each,
+                                                     void *arg,
+                                                     dibs_error *err);
+
 #ifdef __cplusplus
 }
 #endif

@@ -99,6 +99,26 @@ DIBS_API DIBS_MUST_CHECK dibs_status dibs_members_list(dibs_client *client,
                                                        void *arg,
                                                        dibs_error *err);
 
+/* One group. */
+typedef struct dibs_group_info {
+    const char *group; /* valid during the call only */
+    uint32_t members;
+    uint32_t counting; /* members that count for minimum_nodes */
+} dibs_group_info;
+
+/* Return false to end the listing. */
+typedef bool dibs_group_fn(const dibs_group_info *info, void *arg);
+
+/* Calls `each` for every group that has a member and whose name begins with `begins`
+ * (NULL: all), in the order of the bytes of names. `each` may use the client. A group
+ * that gains its first member or loses its last meanwhile may be missed.
+ *   DIBS_UNSUPPORTED  a quorum; the message says why */
+DIBS_API DIBS_MUST_CHECK dibs_status dibs_group_list(dibs_client *client,
+                                                     const char *begins,
+                                                     dibs_group_fn *each,
+                                                     void *arg,
+                                                     dibs_error *err);
+
 #ifdef __cplusplus
 }
 #endif

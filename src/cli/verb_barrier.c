@@ -1,7 +1,9 @@
-/* verb_barrier.c - barrier: waits for the other parties; barrier show looks at them. */
+/* verb_barrier.c - barrier: waits for the other parties; barrier show looks at them,
+ * barrier ls at all barriers. */
 /* SPDX-License-Identifier: MIT */
 #include "base/clock.h"
 #include "base/fail.h"
+#include "cli/list_verb.h"
 #include "cli/options.h"
 #include "cli/print.h"
 #include "cli/verbs.h"
@@ -217,23 +219,86 @@ static int show_barrier(const dibs__command *cmd, const char *name)
     return code;
 }
 
+/* Where the barriers of a list go. */
+typedef struct rows {
+    dibs__shape shape;
+    void *out;
+} rows;
+
+static bool
+list_barrier(const char *name, const dibs_barrier_state *at, void *arg)
+{
+    const rows *to = arg;
+
+    if (to->shape == DIBS__AS_NAMES) {
+        dibs__list_name(name);
+    } else if (to->shape == DIBS__AS_JSON) {
+        dibsx_json_open(to->out, '{');
+        dibsx_json_pair_text(to->out, "name", name);
+        dibsx_json_pair_uint(to->out, "parties", at->parties);
+        dibsx_json_pair_uint(to->out, "seated", at->seated);
+        dibsx_json_pair_uint(to->out, "arrived", at->arrived);
+        dibsx_json_pair_uint(to->out, "generation", at->generation);
+        dibsx_json_close(to->out, '}');
+    } else {
+        dibs__table_cell(to->out, name);
+        dibs__table_cellf(to->out, "%u", (unsigned)at->parties);
+        dibs__table_cellf(to->out, "%u", (unsigned)at->seated);
+        dibs__table_cellf(to->out, "%u", (unsigned)at->arrived);
+    }
+    return true;
+}
+
+static dibs_status list_in_shape(const dibs__command *cmd, dibs_client *cl,
+                                 dibs__shape shape, void *out, dibs_error *err)
+{
+    rows to = {shape, out};
+    const char *begins =
+        dibs__operand_count(cmd) == 2 ? dibs__operands(cmd)[1] : NULL;
+
+    return dibs_barrier_list(cl, begins, list_barrier, &to, err);
+}
+
+static int list_barriers(const dibs__command *cmd)
+{
+    static const char *const heads[] = {"NAME", "PARTIES", "SEATED", "ARRIVED"};
+    static const dibs__listing barriers = {.key = "barriers",
+                                           .heads = heads,
+                                           .columns = 4,
+                                           .list = list_in_shape};
+
+    return dibs__list(cmd, &barriers);
+}
+
+/* `dibs barrier ls -n 2` waits at a barrier of that name: a wait needs -n. */
+static bool is_listing(const dibs__command *cmd)
+{
+    return strcmp(dibs__operands(cmd)[0], "ls") == 0 &&
+           !dibs__opt_given(cmd, "parties");
+}
+
 static int barrier_command(const dibs__command *cmd)
 {
     char *const *words = dibs__operands(cmd);
+
+    if (is_listing(cmd))
+        return list_barriers(cmd);
 
     if (dibs__operand_count(cmd) == 1)
         return wait_barrier(cmd);
     if (strcmp(words[0], "show") == 0)
         return show_barrier(cmd, words[1]);
-    dibs__cli_say("barrier: '%.40s' is too many: give one name, or show and a "
-                  "name",
-                  words[1]);
+    dibs__cli_say(
+        "barrier: '%.40s' is too many: give one name, show and a name, "
+        "or ls and a beginning of names",
+        words[1]);
     return DIBS__EXIT_USAGE;
 }
 
 static const dibs__option options[] = {
     {DIBS__ROW_INT("parties", "N", 1, DIBS_BARRIER_MAX), .letter = 'n',
-     .help = "How many parties wait for each other. Needed, but for show."},
+     .help = "How many parties wait for each other. Needed, but for show and "
+             "ls."},
     {.name = "withdraw",
      .help = "When -w is over, take back this arrival only: the others wait "
              "on. Without it the barrier breaks for all."},
@@ -246,26 +311,29 @@ const dibs__option_rows dibs__options_barrier =
 
 const dibs__verb dibs__verb_barrier = {
     .name = "barrier",
-    .operands = "[show] NAME",
+    .operands = "[show|ls] NAME",
     .summary = "wait until a number of parties have come",
     .about = "Arrives at the barrier NAME, and exits when as many parties wait "
              "there "
              "as -n says. All give the same number. If a party dies or gives "
              "up, the "
              "others exit with 122 and a message that says who is missing.\n"
-             "`dibs barrier show NAME` lists the parties that have a seat.\n",
+             "`dibs barrier show NAME` lists the parties that have a seat, "
+             "`dibs barrier ls [PREFIX]` the barriers where a party has one.\n",
     .examples = "Five workers begin the next phase together, within a minute:\n"
                 "  sh load.sh && dibs barrier phase-1 -n 5 -w 60s && ./merge\n"
                 "Come back later without disturbing the others:\n"
                 "  dibs barrier phase-1 -n 5 -w 10s --withdraw\n"
                 "See who is missing:\n"
-                "  dibs barrier show phase-1\n",
-    .exits = "0 all parties have come; show: printed\n"
+                "  dibs barrier show phase-1\n"
+                "All barriers whose names begin with phase-:\n"
+                "  dibs barrier ls phase-\n",
+    .exits = "0 all parties have come; show, ls: printed\n"
              "1 show: no party has a seat\n"
              "64 the barrier has another number of parties\n"
              "75 -w is over, or all seats are taken\n"
              "122 a party died or gave up, or the seat was lost\n",
-    .options = "json,ttl,owner",
+    .options = "json,names,ttl,owner",
     .min_operands = 1,
     .max_operands = 2,
     .run = barrier_command,

@@ -1,6 +1,7 @@
-/* verb_latch.c - latch count-down, wait, show, reset. */
+/* verb_latch.c - latch count-down, wait, ls, show, reset. */
 /* SPDX-License-Identifier: MIT */
 #include "base/clock.h"
+#include "cli/list_verb.h"
 #include "cli/options.h"
 #include "cli/print.h"
 #include "cli/verbs.h"
@@ -126,6 +127,53 @@ static int show_latch(const dibs__command *cmd)
     return code;
 }
 
+/* Where the latches of a list go. */
+typedef struct listing {
+    dibs__shape shape;
+    void *out;
+} listing;
+
+static bool list_latch(const char *name, const dibs_latch_state *at, void *arg)
+{
+    const listing *li = arg;
+
+    if (li->shape == DIBS__AS_NAMES) {
+        dibs__list_name(name);
+    } else if (li->shape == DIBS__AS_JSON) {
+        dibsx_json_open(li->out, '{');
+        dibsx_json_pair_text(li->out, "name", name);
+        dibsx_json_pair_bool(li->out, "open", at->left == 0);
+        dibsx_json_pair_uint(li->out, "count", at->count);
+        dibsx_json_pair_uint(li->out, "left", at->left);
+        dibsx_json_close(li->out, '}');
+    } else {
+        dibs__table_cell(li->out, name);
+        dibs__table_cell(li->out, at->left ? "closed" : "open");
+        dibs__table_cellf(li->out, "%u", (unsigned)at->left);
+        dibs__table_cellf(li->out, "%u", (unsigned)at->count);
+    }
+    return true;
+}
+
+static dibs_status list_in_shape(const dibs__command *cmd, dibs_client *cl,
+                                 dibs__shape shape, void *out, dibs_error *err)
+{
+    listing li = {shape, out};
+
+    return dibs_latch_list(cl, dibs__operands(cmd)[0], list_latch, &li, err);
+}
+
+static int list_latches(const dibs__command *cmd)
+{
+    static const char *const heads[] = {"NAME", "STATE", "LEFT", "COUNT"};
+    static const dibs__listing latches = {.key = "latches",
+                                          .heads = heads,
+                                          .columns = 4,
+                                          .list = list_in_shape};
+
+    return dibs__list(cmd, &latches);
+}
+
 static int reset_latch(const dibs__command *cmd)
 {
     dibs_client *cl = NULL;
@@ -196,6 +244,18 @@ const dibs__verb dibs__verb_latch_wait = {
     .min_operands = 1,
     .max_operands = 1,
     .run = wait_latch,
+};
+
+const dibs__verb dibs__verb_latch_ls = {
+    .name = "latch ls",
+    .operands = "[PREFIX]",
+    .summary = "list latches",
+    .about = "One line per latch whose name begins with PREFIX: whether it is "
+             "open, and how many of its ids have not counted yet.\n",
+    .exits = "0 listed\n",
+    .options = "json,names",
+    .max_operands = 1,
+    .run = list_latches,
 };
 
 const dibs__verb dibs__verb_latch_show = {

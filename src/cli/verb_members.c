@@ -1,4 +1,5 @@
-/* verb_members.c - members: who is in a group, once or as it changes.
+/* verb_members.c - members: who is in a group, once or as it changes, or which groups
+ * there are.
  *
  * A store tells nobody of members that come and go, so that -l looks at intervals and
  * compares with the look before. Main thread only. */
@@ -75,6 +76,49 @@ static dibs_status list_members(const dibs__command *cmd, dibs_client *cl,
 
     is_empty = rc == DIBS_NOTFOUND;
     return is_empty && shape == DIBS__AS_JSON ? DIBS_OK : rc;
+}
+
+static bool list_group(const dibs_group_info *info, void *arg)
+{
+    const visit *vt = arg;
+
+    if (vt->shape == DIBS__AS_NAMES) {
+        dibs__list_name(info->group);
+    } else if (vt->shape == DIBS__AS_JSON) {
+        dibsx_json_open(vt->out, '{');
+        dibsx_json_pair_text(vt->out, "name", info->group);
+        dibsx_json_pair_uint(vt->out, "member_count", info->members);
+        dibsx_json_pair_uint(vt->out, "counting", info->counting);
+        dibsx_json_close(vt->out, '}');
+    } else {
+        dibs__table_cell(vt->out, info->group);
+        dibs__table_cellf(vt->out, "%u", (unsigned)info->members);
+        dibs__table_cellf(vt->out, "%u", (unsigned)info->counting);
+    }
+    return true;
+}
+
+static dibs_status list_groups(const dibs__command *cmd, dibs_client *cl,
+                               dibs__shape shape, void *out, dibs_error *err)
+{
+    visit vt = {shape, out};
+
+    return dibs_group_list(cl, dibs__operands(cmd)[0], list_group, &vt, err);
+}
+
+static int run_groups(const dibs__command *cmd)
+{
+    static const char *const heads[] = {"GROUP", "MEMBERS", "COUNTING"};
+    static const dibs__listing groups = {.key = "groups",
+                                         .heads = heads,
+                                         .columns = 3,
+                                         .list = list_groups};
+
+    if (dibs__opt_flag(cmd, "follow")) {
+        dibs__cli_say("members: -l follows one group: give its name");
+        return DIBS__EXIT_USAGE;
+    }
+    return dibs__list(cmd, &groups);
 }
 
 /* A member as it was seen last. */
@@ -211,6 +255,8 @@ static int run_members(const dibs__command *cmd)
     looks lk = {.cmd = cmd};
     int code;
 
+    if (dibs__operand_count(cmd) == 0 || dibs__opt_flag(cmd, "groups"))
+        return run_groups(cmd);
     if (!dibs__opt_flag(cmd, "follow")) {
         code = dibs__list(cmd, &members);
         return code == 0 && is_empty ? 1 : code;
@@ -221,10 +267,18 @@ static int run_members(const dibs__command *cmd)
     return code;
 }
 
+static const dibs__option options[] = {
+    {.name = "groups",
+     .help = "List groups; the operand is the beginning of their names."},
+};
+
+const dibs__option_rows dibs__options_members =
+    DIBS__OPTION_ROWS("members", options);
+
 const dibs__verb dibs__verb_members = {
     .name = "members",
-    .operands = "GROUP",
-    .summary = "list the members of a group",
+    .operands = "[GROUP]",
+    .summary = "list the members of a group, or the groups",
     .about =
         "One line per member: its name (host:pid if it gave none), its label, "
         "since when it is there, how much of its seat is left, and whether it "
@@ -232,16 +286,20 @@ const dibs__verb dibs__verb_members = {
         "dies is listed until its seat ends.\n"
         "With -l a line for each member that is there, \"joined MEMBER\", and "
         "one for each that comes or goes, \"left MEMBER\", until it is "
-        "interrupted. With --json each line is an object.\n",
+        "interrupted. With --json each line is an object.\n"
+        "Without a GROUP one line per group that has a member: its name, how "
+        "many members it has, and how many of them count.\n",
     .examples = "The workers that are there:\n"
                 "  dibs members workers\n"
                 "How many:\n"
-                "  dibs members --names workers | wc -l\n",
+                "  dibs members --names workers | wc -l\n"
+                "The groups whose names begin with pay-:\n"
+                "  dibs members --groups pay-\n",
     .exits = "0 listed\n"
              "1 the group has no members\n"
              "128+N ended by signal N\n",
     .options = "json,names,interval",
-    .min_operands = 1,
+    .min_operands = 0,
     .max_operands = 1,
     .kind = DIBS__LOCKS,
     .run = run_members,

@@ -46,6 +46,7 @@ const char dibs__common_exits[] =
     X("Coordination", latch)                                                   \
     X("Coordination", latch_count_down)                                        \
     X("Coordination", latch_wait)                                              \
+    X("Coordination", latch_ls)                                                \
     X("Coordination", latch_show)                                              \
     X("Coordination", latch_reset)                                             \
     X("Coordination", publish)                                                 \
@@ -151,6 +152,7 @@ const size_t dibs__verb_count = sizeof(dibs__verbs) / sizeof(dibs__verbs[0]);
     X(state_watch)                                                             \
     X(election)                                                                \
     X(leader)                                                                  \
+    X(members)                                                                 \
     X(barrier)                                                                 \
     X(latch)                                                                   \
     X(publish)                                                                 \

@@ -8,8 +8,8 @@
  * nobody has asked for rests. The pause after a listing is at least 20 times as long
  * as the listing took.
  *
- * A store has no list of groups, barriers and latches. A catalog of these has the names
- * that requests have named: dibs__catalog_learn(). */
+ * A store lists the breakers that have opened. Others are those that requests have named:
+ * dibs__catalog_learn(). */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_SERVE_CATALOG_H
 #define DIBS_SERVE_CATALOG_H

@@ -136,88 +136,61 @@ static dibs_status list_breakers(dibs__serve_catalog *ca,
     return rc != DIBS_OK ? rc : li.rc;
 }
 
-static bool count_member(const dibs_member_info *info, void *arg)
-{
-    size_t *counts = arg;
-
-    counts[0]++;
-    counts[1] += info->counts;
-    return true;
-}
-
-static bool list_group(const char *name, void *arg)
+static bool list_group(const dibs_group_info *info, void *arg)
 {
     listing *li = arg;
-    size_t counts[2] = {0, 0};
-    dibs_status rc =
-        dibs_members_list(li->ca->cl, name, count_member, counts, li->err);
     row_pairs row;
 
-    if (rc != DIBS_OK)
-        return note_status(li, rc);
-    begin_row(&row, name);
-    dibsx_json_pair_uint(&row.js, "member_count", counts[0]);
-    dibsx_json_pair_uint(&row.js, "counting", counts[1]);
-    return end_row(&row, li, name, "");
+    begin_row(&row, info->group);
+    dibsx_json_pair_uint(&row.js, "member_count", info->members);
+    dibsx_json_pair_uint(&row.js, "counting", info->counting);
+    return end_row(&row, li, info->group, "");
 }
 
-static bool list_barrier(const char *name, void *arg)
+static bool
+list_barrier(const char *name, const dibs_barrier_state *state, void *arg)
 {
     listing *li = arg;
-    dibs_barrier_state state;
-    dibs_status rc =
-        dibs_barrier_show(li->ca->cl, name, &state, NULL, NULL, li->err);
     row_pairs row;
 
-    if (rc != DIBS_OK)
-        return note_status(li, rc);
     begin_row(&row, name);
-    dibs__noun_barrier(&row.js, &state);
-    return end_row(&row, li, name, state.arrived ? "gathering" : "");
+    dibs__noun_barrier(&row.js, state);
+    return end_row(&row, li, name, state->arrived ? "gathering" : "");
 }
 
-static bool list_latch(const char *name, void *arg)
+static bool
+list_latch(const char *name, const dibs_latch_state *state, void *arg)
 {
     listing *li = arg;
-    dibs_latch_state state;
-    dibs_status rc = dibs_latch_show(li->ca->cl, name, &state, li->err);
     row_pairs row;
 
-    if (rc != DIBS_OK)
-        return note_status(li, rc);
     begin_row(&row, name);
-    dibs__noun_latch(&row.js, &state);
-    return end_row(&row, li, name, state.left ? "closed" : "open");
-}
-
-/* The names that requests named: there may be others. */
-static dibs_status list_known(dibs__serve_catalog *ca, dibs__catalog_page *page,
-                              dibs__catalog_kind kind,
-                              dibs__catalog_name_fn *each, dibs_error *err)
-{
-    listing li = {.ca = ca, .page = page, .err = err};
-
-    page->complete = false;
-    dibs__catalog_known(ca, kind, each, &li);
-    return li.rc;
+    dibs__noun_latch(&row.js, state);
+    return end_row(&row, li, name, state->left ? "closed" : "open");
 }
 
 static dibs_status
 list_groups(dibs__serve_catalog *ca, dibs__catalog_page *page, dibs_error *err)
 {
-    return list_known(ca, page, DIBS__CATALOG_GROUPS, list_group, err);
+    listing li = {.ca = ca, .page = page, .err = err};
+
+    return dibs_group_list(ca->cl, NULL, list_group, &li, err);
 }
 
 static dibs_status list_barriers(dibs__serve_catalog *ca,
                                  dibs__catalog_page *page, dibs_error *err)
 {
-    return list_known(ca, page, DIBS__CATALOG_BARRIERS, list_barrier, err);
+    listing li = {.ca = ca, .page = page, .err = err};
+
+    return dibs_barrier_list(ca->cl, NULL, list_barrier, &li, err);
 }
 
 static dibs_status
 list_latches(dibs__serve_catalog *ca, dibs__catalog_page *page, dibs_error *err)
 {
-    return list_known(ca, page, DIBS__CATALOG_LATCHES, list_latch, err);
+    listing li = {.ca = ca, .page = page, .err = err};
+
+    return dibs_latch_list(ca->cl, NULL, list_latch, &li, err);
 }
 
 dibs__catalog_list_fn *const dibs__catalog_lists[DIBS__CATALOG_KINDS] = {

@@ -54,7 +54,6 @@ void dibs__serve_get_barrier(dibs__http_exchange *ex)
         return;
     }
     dibs__noun_barrier(js, &state);
-    dibs__catalog_learn(&sv->catalog, DIBS__CATALOG_BARRIERS, name);
     (void)!dibs__serve_known_etag(ex, "%llu-%u-%u",
                                   (unsigned long long)state.generation,
                                   state.arrived, state.seated);
@@ -282,7 +281,6 @@ void dibs__serve_post_arrive(dibs__http_exchange *ex)
         dibsx_free(lt);
         return;
     }
-    dibs__catalog_learn(&sv->catalog, DIBS__CATALOG_BARRIERS, ar.name);
     lt->st = (seat *)bound;
     snprintf(lt->id, sizeof(lt->id), "%s", ar.id);
     dibs__http_answer_later(ex, &(dibs__http_later){.ask = ask_seat,

@@ -28,7 +28,6 @@ void dibs__serve_get_latch(dibs__http_exchange *ex)
         (void)dibs__serve_fail(ex, &err);
         return;
     }
-    dibs__catalog_learn(&sv->catalog, DIBS__CATALOG_LATCHES, name);
     if (dibs__serve_known_etag(ex, "%llu-%u",
                                (unsigned long long)state.generation,
                                state.left))
@@ -64,7 +63,6 @@ void dibs__serve_post_count_down(dibs__http_exchange *ex)
         (void)dibs__serve_fail(ex, &err);
         return;
     }
-    dibs__catalog_learn(&sv->catalog, DIBS__CATALOG_LATCHES, name);
     dibsx_json_pair_uint(dibs__http_answer(ex, 200), "left", left);
 }
 

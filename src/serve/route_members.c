@@ -39,8 +39,6 @@ void dibs__serve_get_group(dibs__http_exchange *ex)
     dibsx_json_open(js, '[');
     rc = dibs_members_list(sv->cl, name, put_member, js, &err);
     dibsx_json_close(js, ']');
-    if (rc == DIBS_OK)
-        dibs__catalog_learn(&sv->catalog, DIBS__CATALOG_GROUPS, name);
-    else if (rc != DIBS_NOTFOUND)
+    if (rc != DIBS_OK && rc != DIBS_NOTFOUND)
         (void)dibs__serve_fail(ex, &err);
 }

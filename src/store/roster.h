@@ -11,7 +11,7 @@
 #define DIBS_STORE_ROSTER_H
 
 #include "base/clock.h"
-#include "store/lease_entry.h"
+#include "store/roster_entry.h"
 #include <dibs/types.h>
 
 struct dibs__store;
@@ -89,32 +89,6 @@ typedef struct dibs__meet {
     int64_t clock_us; /* out: the store's clock when the item was done */
 } dibs__meet;
 
-typedef enum dibs__roster_kind {
-    DIBS__ROSTER_GROUP = 0,
-    DIBS__ROSTER_BARRIER = 1,
-    DIBS__ROSTER_LATCH = 2
-} dibs__roster_kind;
-
-/* A roster without its seats. */
-typedef struct dibs__roster_head {
-    dibs__roster_kind kind;
-    uint64_t gen;
-    uint32_t need;
-    uint32_t here;
-} dibs__roster_head;
-
-typedef struct dibs__seat_entry {
-    char id[DIBS_NAME_MAX + 1];
-    uint64_t fence; /* 0: an id that a latch counted */
-    bool arrived;   /* in the generation that gathers */
-    bool counts;    /* it is used, and has settled */
-    int64_t left_ms;
-    char who[DIBS__WHO_MAX];
-} dibs__seat_entry;
-
-/* Called for each seat; false: no more. */
-typedef bool dibs__seat_fn(const dibs__seat_entry *seat, void *arg);
-
 typedef struct dibs__roster_ops {
     /* Does up to DIBS__MEET_MAX items, one after the other; each is one atomic change
      * with its own status. One that opens or breaks a generation tells "roster:NAME"
@@ -128,12 +102,22 @@ typedef struct dibs__roster_ops {
     dibs_status (*roll_call)(struct dibs__store *st, const char *name,
                              dibsx_nsec deadline, dibs__roster_head *out,
                              dibs__seat_fn *each, void *arg, dibs_error *err);
+
+    /* The rosters of a kind, in the order of the bytes of their names. A group or a
+     * barrier without a live seat is none. Fewer than `max`, or than
+     * DIBS__ROSTER_LIST_MAX: there are no more. The store is not locked while `each`
+     * runs. A store that needs many requests for a list may give each of them the
+     * time until `deadline`: it goes on while the server answers. */
+    dibs_status (*rosters)(struct dibs__store *st,
+                           const dibs__roster_query *query, dibsx_nsec deadline,
+                           dibs__roster_fn *each, void *arg, dibs_error *err);
 } dibs__roster_ops;
 
 /* As DIBS__LEASE_STEPS(). */
 #define DIBS__ROSTER_STEPS(X)                                                  \
     X(meet, MEET)                                                              \
-    X(roll_call, ROLL_CALL)
+    X(roll_call, ROLL_CALL)                                                    \
+    X(rosters, ROSTERS)
 
 /* Begins the answers of a step: none is there yet. */
 static inline void

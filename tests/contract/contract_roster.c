@@ -751,6 +751,203 @@ static void every_store_has_the_same_rule(void **state)
     dibs__store_close(tw.st[1]);
 }
 
+static bool count_seat(const dibs__seat_entry *seat, void *arg)
+{
+    assert_int_equal(strlen(seat->id), DIBS_NAME_MAX);
+    ++*(size_t *)arg;
+    return true;
+}
+
+/* An answer that is longer than that of any other step. */
+static void a_roll_call_has_them_all(void **state)
+{
+    enum { IDS = 1024 };
+    contract *t = *state;
+    dibs__store *st = t->st[0];
+    char ids[DIBS__MEET_MAX][DIBS_NAME_MAX + 1];
+    dibs__meet items[DIBS__MEET_MAX];
+    dibs__roster_head head;
+    size_t count = 0;
+
+    for (size_t i = 0; i < IDS; i += DIBS__MEET_MAX) {
+        for (size_t k = 0; k < DIBS__MEET_MAX; k++) {
+            snprintf(ids[k], sizeof(ids[k]), "%0*zu", DIBS_NAME_MAX, i + k);
+            items[k] = (dibs__meet){.name = t->name,
+                                    .id = ids[k],
+                                    .verb = DIBS__COUNT,
+                                    .need = 2 * IDS,
+                                    .ttl_ms = LONG_MS};
+        }
+        CHECK(DIBS_OK, st->ops->roster->meet(st, items, DIBS__MEET_MAX,
+                                             contract_soon(), err));
+    }
+    CHECK(DIBS_OK, st->ops->roster->roll_call(st, t->name, contract_soon(),
+                                              &head, count_seat, &count, err));
+    assert_int_equal(head.here, IDS);
+    assert_int_equal(count, IDS);
+}
+
+/* What a list has shown. */
+typedef struct shown {
+    size_t count, stop; /* the callback ends the list at `stop` */
+    dibs__roster_row rows[ROLL_MAX];
+} shown;
+
+static bool copy_row(const dibs__roster_row *row, void *arg)
+{
+    shown *out = arg;
+
+    out->rows[out->count++] = *row;
+    return out->count < out->stop;
+}
+
+static void
+list_rosters(contract *t, dibs__roster_query query, size_t stop, shown *out)
+{
+    dibs__store *st = t->st[CONTRACT_HANDLES - 1];
+    dibs_error err = {0};
+    dibs_status rc;
+
+    memset(out, 0, sizeof(*out));
+    out->stop = stop;
+    rc = st->ops->roster->rosters(st, &query, contract_soon(), copy_row, out,
+                                  &err);
+    if (rc != DIBS_OK)
+        FAIL_OF(rc, "rosters: status %d: %s", (int)rc, err.message);
+}
+
+/* All of a kind that begin with the name of the test. */
+static size_t list_kind(contract *t, dibs__roster_kind kind, shown *out)
+{
+    list_rosters(t, (dibs__roster_query){kind, t->name, "", ROLL_MAX}, ROLL_MAX,
+                 out);
+    return out->count;
+}
+
+static void
+name_behind(const contract *t, const char *tail, char out[DIBS_NAME_MAX + 1])
+{
+    snprintf(out, DIBS_NAME_MAX + 1, "%.200s%.50s", t->name, tail);
+}
+
+static void a_list_has_the_groups_with_a_member(void **state)
+{
+    contract *t = *state;
+    member m = member_of(t, 0), slow = member_of(t, 1);
+    shown all;
+
+    assert_int_equal(list_kind(t, DIBS__ROSTER_GROUP, &all), 0);
+    sit(&m);
+    assert_int_equal(list_kind(t, DIBS__ROSTER_GROUP, &all), 1);
+    assert_string_equal(all.rows[0].name, t->name);
+    assert_int_equal(all.rows[0].head.kind, DIBS__ROSTER_GROUP);
+    assert_int_equal(all.rows[0].live, 1);
+    assert_int_equal(all.rows[0].counts, 0);
+    assert_status(meet(&m, DIBS__KEEP), DIBS_OK);
+    slow.meet.settle_ms = LONG_MS;
+    sit_down(&slow);
+    assert_int_equal(list_kind(t, DIBS__ROSTER_GROUP, &all), 1);
+    assert_int_equal(all.rows[0].live, 2);
+    assert_int_equal(all.rows[0].counts, 1);
+    assert_int_equal(list_kind(t, DIBS__ROSTER_BARRIER, &all), 0);
+    assert_int_equal(list_kind(t, DIBS__ROSTER_LATCH, &all), 0);
+    assert_status(meet(&m, DIBS__LEAVE), DIBS_OK);
+    assert_status(meet(&slow, DIBS__LEAVE), DIBS_OK);
+    assert_int_equal(list_kind(t, DIBS__ROSTER_GROUP, &all), 0);
+}
+
+static void a_list_has_what_barriers_and_latches_need(void **state)
+{
+    contract *t = *state;
+    char latch[DIBS_NAME_MAX + 1];
+    member p = party_of(t, 1, 3), l = member_of(t, 0);
+    shown all;
+
+    name_behind(t, "/latch", latch);
+    l.meet.name = latch;
+    sit_down(&p);
+    assert_status(meet(&p, DIBS__ARRIVE), DIBS_BUSY);
+    assert_status(count_down(&l, "x", 2, 0), DIBS_BUSY);
+    assert_int_equal(list_kind(t, DIBS__ROSTER_GROUP, &all), 0);
+    assert_int_equal(list_kind(t, DIBS__ROSTER_BARRIER, &all), 1);
+    assert_string_equal(all.rows[0].name, t->name);
+    assert_int_equal(all.rows[0].head.kind, DIBS__ROSTER_BARRIER);
+    assert_int_equal(all.rows[0].head.gen, p.meet.number);
+    assert_int_equal(all.rows[0].head.need, 3);
+    assert_int_equal(all.rows[0].head.here, 1);
+    assert_int_equal(all.rows[0].live, 1);
+    assert_int_equal(list_kind(t, DIBS__ROSTER_LATCH, &all), 1);
+    assert_string_equal(all.rows[0].name, latch);
+    assert_int_equal(all.rows[0].head.gen, l.meet.number);
+    assert_int_equal(all.rows[0].head.need, 2);
+    assert_int_equal(all.rows[0].head.here, 1);
+    assert_int_equal(all.rows[0].live, 0);
+}
+
+static void a_list_leaves_out_what_has_ended(void **state)
+{
+    const int64_t ttl_ms = contract_brief_ms(50);
+    contract *t = *state;
+    member gone = member_of(t, 0), dies = member_of(t, 0);
+    member stays = member_of(t, 1), l = member_of(t, 0);
+    char name[DIBS_NAME_MAX + 1], latch[DIBS_NAME_MAX + 1];
+    shown all;
+
+    name_behind(t, "/stays", name);
+    name_behind(t, "/latch", latch);
+    dies.meet.name = stays.meet.name = name;
+    l.meet.name = latch;
+    gone.meet.ttl_ms = dies.meet.ttl_ms = l.meet.ttl_ms = ttl_ms;
+    sit(&gone);
+    sit(&dies);
+    sit_down(&stays);
+    assert_status(count_down(&l, "x", 2, 0), DIBS_BUSY);
+    contract_sleep_until(
+        dibsx_after_ms(dibsx_now(), ttl_ms + CONTRACT_DRIFT_MS));
+    assert_int_equal(list_kind(t, DIBS__ROSTER_GROUP, &all), 1);
+    assert_string_equal(all.rows[0].name, name);
+    assert_int_equal(all.rows[0].live, 1);
+    assert_int_equal(all.rows[0].counts, 1);
+    assert_int_equal(list_kind(t, DIBS__ROSTER_LATCH, &all), 0);
+}
+
+/* Pages go on behind a name, in the order of bytes, whatever is in names. */
+static void a_list_comes_in_pages(void **state)
+{
+    enum { GROUPS = 11 };
+    static const char *const tails[] = {"", "{tag}", "}{", "%7B"};
+    contract *t = *state;
+    member m[GROUPS];
+    char names[GROUPS][DIBS_NAME_MAX + 1], begins[DIBS_NAME_MAX + 1];
+    char tail[32];
+    shown page;
+
+    name_behind(t, "/g", begins);
+    for (size_t i = 0; i < GROUPS; i++) {
+        m[i] = member_of(t, i % 2);
+        snprintf(tail, sizeof(tail), "/g%02zu%s", i, tails[i % 4]);
+        name_behind(t, tail, names[i]);
+        m[i].meet.name = names[i];
+        sit_down(&m[i]);
+    }
+    for (size_t from = 0; from <= GROUPS; from += 4) {
+        const dibs__roster_query query = {DIBS__ROSTER_GROUP, begins,
+                                          from ? names[from - 1] : "", 4};
+
+        list_rosters(t, query, ROLL_MAX, &page);
+        assert_int_equal(page.count, from + 4 < GROUPS ? 4 : GROUPS - from);
+        for (size_t i = 0; i < page.count; i++)
+            assert_string_equal(page.rows[i].name, names[from + i]);
+    }
+    list_rosters(t, (dibs__roster_query){DIBS__ROSTER_GROUP, names[2], "", 4},
+                 ROLL_MAX, &page);
+    assert_int_equal(page.count, 1);
+    assert_string_equal(page.rows[0].name, names[2]);
+    list_rosters(t, (dibs__roster_query){DIBS__ROSTER_GROUP, begins, "", 4}, 1,
+                 &page);
+    assert_int_equal(page.count, 1);
+}
+
 int contract_roster(void)
 {
     const struct CMUnitTest tests[] = {
@@ -779,6 +976,11 @@ int contract_roster(void)
         CONTRACT_TEST(a_latch_is_kept_for_its_time),
         CONTRACT_TEST(one_step_does_many_items),
         CONTRACT_TEST(each_name_is_a_roster_of_its_own),
+        CONTRACT_TEST(a_roll_call_has_them_all),
+        CONTRACT_TEST(a_list_has_the_groups_with_a_member),
+        CONTRACT_TEST(a_list_has_what_barriers_and_latches_need),
+        CONTRACT_TEST(a_list_leaves_out_what_has_ended),
+        CONTRACT_TEST(a_list_comes_in_pages),
         CONTRACT_TEST(every_store_has_the_same_rule),
     };
 

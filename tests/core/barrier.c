@@ -308,6 +308,44 @@ static bool count_party(const dibs_barrier_party *p, void *arg)
     return true;
 }
 
+static bool
+note_barrier(const char *name, const dibs_barrier_state *at, void *arg)
+{
+    char *text = arg;
+    size_t len = strlen(text);
+
+    assert_true(at->generation > 0);
+    snprintf(text + len, 256 - len, "%s %u %u %u;", strrchr(name, '-'),
+             (unsigned)at->arrived, (unsigned)at->seated,
+             (unsigned)at->parties);
+    return true;
+}
+
+static void barriers_are_listed(void **state)
+{
+    dibs_client *cl = core_open();
+    const char *name = core_name();
+    char names[2][80], text[256] = "";
+    dibs_barrier *one, *two;
+
+    (void)state;
+    for (int i = 0; i < 2; i++)
+        snprintf(names[i], sizeof(names[i]), "%s-%d", name, i);
+    one = make_barrier(cl, names[1], DIBS_BARRIER_OPTS(.parties = 1));
+    two = make_barrier(cl, names[0],
+                       DIBS_BARRIER_OPTS(.parties = 2, .wait_ms = 1,
+                                         .flags = DIBS_BARRIER_WITHDRAW));
+    CHECK(DIBS_OK, dibs_barrier_list(cl, name, note_barrier, text, err));
+    assert_string_equal(text, "");
+    CHECK(DIBS_OK, dibs_barrier_wait(one, NULL, err));
+    CHECK(DIBS_TIMEOUT, dibs_barrier_wait(two, NULL, err));
+    CHECK(DIBS_OK, dibs_barrier_list(cl, name, note_barrier, text, err));
+    assert_string_equal(text, "-0 0 1 2;-1 0 1 1;");
+    dibs_barrier_free(one);
+    dibs_barrier_free(two);
+    dibs_close(cl);
+}
+
 static void a_look_names_the_parties(void **state)
 {
     dibs_client *cl = core_open();
@@ -401,6 +439,7 @@ int core_barrier_tests(void)
         cmocka_unit_test(one_party_too_many_is_refused),
         cmocka_unit_test(name_is_not_a_prefix),
         cmocka_unit_test(rings_of_other_kinds_wake_nobody),
+        cmocka_unit_test(barriers_are_listed),
         cmocka_unit_test(a_look_names_the_parties),
         cmocka_unit_test(a_cancel_ends_the_wait),
         cmocka_unit_test(bad_options_are_refused),

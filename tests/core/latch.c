@@ -163,6 +163,32 @@ static void a_close_ends_the_wait(void **state)
     dibs_lock_free(lock);
 }
 
+static bool note_latch(const char *name, const dibs_latch_state *at, void *arg)
+{
+    char *text = arg;
+    size_t len = strlen(text);
+
+    snprintf(text + len, 256 - len, "%s %u/%u;", strrchr(name, '-'),
+             (unsigned)at->left, (unsigned)at->count);
+    return true;
+}
+
+static void latches_are_listed(void **state)
+{
+    dibs_client *cl = core_open();
+    const char *name = core_name();
+    char names[2][80], text[256] = "";
+
+    (void)state;
+    for (int i = 0; i < 2; i++)
+        snprintf(names[i], sizeof(names[i]), "%s-%d", name, i);
+    count_down(cl, names[1], 1, NULL);
+    count_down(cl, names[0], 3, NULL);
+    CHECK(DIBS_OK, dibs_latch_list(cl, name, note_latch, text, err));
+    assert_string_equal(text, "-0 2/3;-1 0/1;");
+    dibs_close(cl);
+}
+
 int core_latch_tests(void)
 {
     const struct CMUnitTest tests[] = {
@@ -172,6 +198,7 @@ int core_latch_tests(void)
         cmocka_unit_test(another_number_is_refused),
         cmocka_unit_test(all_waiters_wake),
         cmocka_unit_test(a_close_ends_the_wait),
+        cmocka_unit_test(latches_are_listed),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

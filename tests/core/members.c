@@ -178,6 +178,41 @@ static void mistakes_are_refused(void **state)
     dibs_close(cl);
 }
 
+static bool note_group(const dibs_group_info *info, void *arg)
+{
+    char *text = arg;
+    size_t len = strlen(text);
+
+    snprintf(text + len, 256 - len, "%s %u %u;", strrchr(info->group, '-'),
+             (unsigned)info->members, (unsigned)info->counting);
+    return true;
+}
+
+static void groups_are_listed(void **state)
+{
+    dibs_client *cl = core_open();
+    const char *name = core_name();
+    char names[2][80], text[256] = "";
+    dibs_member *a, *b, *c;
+
+    (void)state;
+    for (int i = 0; i < 2; i++)
+        snprintf(names[i], sizeof(names[i]), "%s-%d", name, i);
+    a = join(cl, names[1], DIBS_MEMBER_OPTS(.ttl_ms = 60000));
+    b = join(cl, names[0], DIBS_MEMBER_OPTS(.ttl_ms = 60000));
+    c = join(cl, names[0],
+             DIBS_MEMBER_OPTS(.ttl_ms = 60000, .flags = DIBS_MEMBER_QUICK));
+    CHECK(DIBS_OK, dibs_group_list(cl, name, note_group, text, err));
+    assert_string_equal(text, "-0 2 1;-1 1 0;");
+    text[0] = '\0';
+    dibs_member_leave(a);
+    CHECK(DIBS_OK, dibs_group_list(cl, name, note_group, text, err));
+    assert_string_equal(text, "-0 2 1;");
+    dibs_member_leave(b);
+    dibs_member_leave(c);
+    dibs_close(cl);
+}
+
 int core_members_tests(void)
 {
     const struct CMUnitTest tests[] = {
@@ -185,6 +220,7 @@ int core_members_tests(void)
         cmocka_unit_test(a_seat_is_kept),
         cmocka_unit_test(enough_members_count),
         cmocka_unit_test(a_new_member_counts_a_ttl_later),
+        cmocka_unit_test(groups_are_listed),
         cmocka_unit_test(mistakes_are_refused),
     };
 

@@ -382,7 +382,10 @@ static void groups(dibs::client &db)
         CHECK(one.seated());
         CHECK(one.enough().count() > 0);
         CHECK(dibs::members(db, "group") == std::vector<std::string>{"one"});
+        CHECK(dibs::groups(db, "gr") == std::vector<std::string>{"group"});
     }
+    CHECK(dibs::groups(db, "gr").empty());
+    CHECK(dibs::latches(db, "ba") == std::vector<std::string>{"batch"});
     CHECK(dibs::members(db, "group").empty());
     CHECK(thrown([&] { dibs::member(db, "batch"); }) == DIBS_MISMATCH);
 }
@@ -397,6 +400,7 @@ static void barriers(dibs::client &db)
     uint64_t first = alone.wait();
 
     CHECK(alone.wait() > first);
+    CHECK(dibs::barriers(db) == std::vector<std::string>{"alone"});
     CHECK(early.wait(err) == DIBS_TIMEOUT);
     CHECK(thrown([&] { early.wait(); }) == DIBS_TIMEOUT);
     std::thread other([&] { (void)late.wait(); });

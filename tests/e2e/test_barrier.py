@@ -30,6 +30,19 @@ class Barrier(Case):
         self.assertTrue(all(answer["passed"] for answer in answers))
         self.assertEqual(answers[0]["generation"], answers[1]["generation"])
 
+    def test_barriers_are_listed(self):
+        self.assertEqual(self.json("barrier", "ls", "--json")["barriers"], [])
+        parties = [self.party(name, "-n", "2") for name in ("phase", "ls")]
+        for name in ("phase", "ls"):
+            self.await_party(name, 1)
+        self.assertEqual(self.ok("barrier", "ls", "--names"), "ls\nphase\n")
+        rows = self.json("barrier", "ls", "ph", "--json")["barriers"]
+        self.assertEqual([(r["name"], r["parties"], r["seated"], r["arrived"]) for r in rows], [("phase", 2, 1, 1)])
+        self.assertRegex(self.ok("barrier", "ls"), r"phase +2 +1 +1")
+        for name in ("phase", "ls"):
+            self.ok("barrier", name, "-n", "2")
+        self.assertEqual([party.wait() for party in parties], [0, 0])
+
     def test_a_party_that_is_killed_is_named(self):
         ttl = span(0.6)
         dead = self.party("phase", "-n", "3", "--ttl", ttl)

@@ -27,6 +27,16 @@ class Latch(Case):
         told = self.json("latch", "wait", "batch", "-n", "2", "-w", "10ms", "--json", code=75)
         self.assertEqual((told["open"], told["left"]), (False, 1))
 
+    def test_latches_are_listed(self):
+        self.assertEqual(self.json("latch", "ls", "--json")["latches"], [])
+        self.ok("latch", "count-down", "b-1", "-n", "3")
+        self.ok("latch", "count-down", "b-0", "-n", "1")
+        self.ok("latch", "count-down", "other", "-n", "1")
+        self.assertEqual(self.ok("latch", "ls", "--names", "b-"), "b-0\nb-1\n")
+        rows = self.json("latch", "ls", "b-", "--json")["latches"]
+        self.assertEqual([(r["name"], r["open"], r["left"], r["count"]) for r in rows], [("b-0", True, 0, 1), ("b-1", False, 2, 3)])
+        self.assertRegex(self.ok("latch", "ls"), r"b-1 +closed +2 +3")
+
     def test_help_names_the_thing(self):
         """The exit code of a limit is about no lock."""
         self.assertNotIn("lock", self.ok("limit", "--help").split("--conflict-exit-code")[1].split("--json")[0])

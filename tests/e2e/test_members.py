@@ -42,6 +42,19 @@ class Members(Case):
         self.assertEqual(follower.stdout.readline(), "left two\n")
         self.fails(1, "members", "g")
 
+    def test_groups_are_listed(self):
+        self.assertEqual(self.json("members", "--json")["groups"], [])
+        member = self.join()
+        self.ok("latch", "count-down", "g-latch", "-n", "2")
+        self.assertEqual(self.ok("members", "--names"), "g\n")
+        self.assertEqual(self.ok("members", "--groups", "--names", "x"), "")
+        row = self.json("members", "--groups", "g", "--json")["groups"]
+        self.assertEqual([(r["name"], r["member_count"], r["counting"]) for r in row], [("g", 1, 0)])
+        self.assertRegex(self.ok("members"), r"g +1 +0")
+        self.assertIn("give its name", self.fails(64, "members", "-l"))
+        self.let_go(member)
+        self.assertEqual(self.ok("members", "--names"), "")
+
     def test_the_command_and_its_code(self):
         self.fails(7, "join", "g", "--", "sh", "-c", "exit 7")
         self.fails(127, "join", "g", "--", "/nowhere")

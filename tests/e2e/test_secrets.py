@@ -61,6 +61,7 @@ USES = {
     "latch count-down": ["secret-latch", "-n", "2"],
     "latch wait": ["secret-latch", "-n", "2", "-w", "0"],
     "latch show": ["secret-latch", "--json"],
+    "latch ls": ["--json"],
     "latch reset": ["secret-latch"],
     "publish": ["secret-topic", "x"],
     "subscribe": ["secret-topic", "--since", "start", "-n", "1"],

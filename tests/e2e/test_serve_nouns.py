@@ -123,7 +123,8 @@ class Elections:
         group = wait_until(lambda: self.daemon.get(f"/v1/members/{name}", role="read").json["members"], "a member")
         self.assertEqual((group[0]["member"], group[0]["meta"]), ("one", {"zone": "a"}))
         self.assertEqual(self.listed("/v1/members", name)["member_count"], 1)
-        self.assertFalse(self.daemon.get("/v1/members").json["complete"])
+        page = self.daemon.get("/v1/members", query={"prefix": name}).json
+        self.assertEqual((page["complete"], page["total"], page["items"][0]["counting"]), (True, 1, 0))
 
 
 class Meetings:

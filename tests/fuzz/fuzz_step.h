@@ -159,6 +159,15 @@ static inline bool fuzz_each_seat(const dibs__seat_entry *seat, void *arg)
     return true;
 }
 
+static inline bool fuzz_each_roster(const dibs__roster_row *row, void *arg)
+{
+    (void)arg;
+    REQUIRE(memchr(row->name, '\0', sizeof(row->name)));
+    REQUIRE(strncmp(row->name, "a", 1) == 0 && row->counts <= row->live);
+    REQUIRE(row->head.kind == DIBS__ROSTER_BARRIER && row->live > 0);
+    return true;
+}
+
 /* Nobody keeps a seat, draws tokens or counts calls beyond what can be. */
 static inline dibs_status fuzz_coord_step(dibs__store *st, int which,
                                           dibsx_nsec deadline, dibs_error *err)
@@ -173,6 +182,7 @@ static inline dibs_status fuzz_coord_step(dibs__store *st, int which,
                              .period_us = 1000000,
                              .burst = 5};
     const dibs__meter report = {.key = "k", .window_ms = 1000, .bad = 1};
+    const dibs__roster_query query = {DIBS__ROSTER_BARRIER, "a", "", 4};
     dibs__roster_head head;
     dibs__drawn drawn;
     dibs__sums sums;
@@ -193,6 +203,9 @@ static inline dibs_status fuzz_coord_step(dibs__store *st, int which,
         REQUIRE(rc != DIBS_OK || (drawn.granted >= 2 && drawn.granted <= 3));
         REQUIRE(drawn.wait_us >= 0 && drawn.remaining >= 0);
         return rc;
+    case 21:
+        return st->ops->roster->rosters(st, &query, deadline, fuzz_each_roster,
+                                        NULL, err);
     default:
         rc = st->ops->meter->meter(st, &report, deadline, &sums, err);
         REQUIRE(rc != DIBS_OK || (sums.bad >= 0 && sums.good >= 0 &&
@@ -209,7 +222,7 @@ static inline void fuzz_step(dibs__store *st, int which, dibsx_nsec deadline)
     dibs_error err = {0};
     dibs_status rc;
 
-    which %= 21;
+    which %= 22;
     rc = which < 10   ? fuzz_lease_step(st, which, deadline, &err)
          : which < 17 ? fuzz_other_step(st, which, deadline, &err)
                       : fuzz_coord_step(st, which, deadline, &err);

@@ -64,6 +64,7 @@ redis_test(log store stage.c)
 redis_test(audit store)
 redis_test(queues store)
 redis_test(commits store)
+redis_test(rosters store)
 redis_test(lists store)
 
 add_executable(test_acl test_acl.c redis_world.c)

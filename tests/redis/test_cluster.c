@@ -172,6 +172,47 @@ static void a_list_is_of_all_masters(void **state)
     dibs_close(cl);
 }
 
+static bool
+note_latch(const char *name, const dibs_latch_state *latch, void *arg)
+{
+    const dibs_state_item item = {.key = name};
+
+    assert_int_equal(latch->left, 1);
+    return note_item(&item, arg);
+}
+
+static void expect_latches(dibs_client *cl, int count)
+{
+    listing latches = {.sorted = true};
+
+    CHECK(DIBS_OK, dibs_latch_list(cl, "latch-", note_latch, &latches, err));
+    assert_int_equal(latches.count, count);
+    assert_true(latches.sorted);
+}
+
+/* More than are read together, on all masters; then one is not where it was. */
+static void a_list_of_latches_follows_a_slot(void **state)
+{
+    enum { MANY = 300 };
+    dibs_client *cl = world_client(cw_url, 5000);
+    move mv;
+
+    (void)state;
+    for (int i = 0; i < MANY; i++) {
+        char name[32];
+        uint32_t left;
+
+        snprintf(name, sizeof(name), "latch-%03d", i);
+        CHECK(DIBS_OK, dibs_latch_count_down(cl, name, 2, "a", &left, err));
+    }
+    expect_latches(cl, MANY);
+    mv = begin_move("dibs:roster:{latch-000}");
+    move_keys(&mv);
+    end_move(&mv);
+    expect_latches(cl, MANY);
+    dibs_close(cl);
+}
+
 static void check_value(dibs_client *cl, const char *key, const char *text)
 {
     dibs_value value = {0};
@@ -713,6 +754,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(each_slot_has_its_fence),
         cmocka_unit_test(a_set_in_one_step_needs_one_slot),
         cmocka_unit_test(a_list_is_of_all_masters),
+        cmocka_unit_test(a_list_of_latches_follows_a_slot),
         cmocka_unit_test(nothing_is_half_done_while_a_slot_moves),
         cmocka_unit_test(a_commit_waits_for_its_slot_alone),
         cmocka_unit_test(a_lease_is_kept_while_its_slot_moves),

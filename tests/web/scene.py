@@ -58,10 +58,14 @@ class Scene(Daemon):
                            {"Authorization": "Bearer " + self.tokens["admin"], "Content-Type": "application/json"})
         self.waits.append(connection)
 
+    def behind(self, *args):
+        """A command that goes on until the scene ends."""
+        self.processes.append(subprocess.Popen([DIBS, *args], env=self.env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                               stderr=subprocess.DEVNULL))
+
     def run(self, name, *options):
         """A process that holds or waits for a name until the scene ends."""
-        self.processes.append(subprocess.Popen([DIBS, "run", *options, name, "--", "sleep", "3600"], env=self.env,
-                                               stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+        self.behind("run", *options, name, "--", "sleep", "3600")
 
     def deadlock(self, one, other):
         """Two processes that hold one name each and wait for the other's."""

@@ -61,12 +61,25 @@ class Nouns(unittest.TestCase):
         self.show("#/")
         self.browser.await_text("Breaker open payments", ".attention")
         self.show("#/coordination")
-        # One that the store does not list is looked up by its name.
-        self.scene.post("/v1/latches/shards/count-down", {"count": 2, "id": "a"})
+        # A command and a session, which have named nothing to the daemon's lists.
+        for noun in ("No party waits.", "No latch has counted.", "No group has a member."):
+            self.browser.await_text(noun)
+        self.scene.behind("latch", "count-down", "shards", "-n", "2")
         self.browser.await_text("1 of 2")
-        self.browser.fill("#lookup", "none-such")
+        self.scene.behind("join", "workers-1", "--", "sleep", "1000")
+        self.browser.await_text("workers-1")
+        session = self.scene.post("/v1/sessions", {"ttl_ms": 600000}).json["session"]
+        self.scene.post("/v1/barriers/phase-1/arrive", {"session": session, "id": "a", "parties": 3}, query={"wait_ms": 1})
+        self.browser.await_text("1 of 3")
+        self.browser.fill("#begins", "work")
+        self.browser.await_("return !document.body.innerText.includes('phase-1')", "the shorter lists")
+        self.browser.await_text("workers-1")
+        self.browser.fill("#begins", "")
+        self.browser.await_text("phase-1")
+        # A breaker that has not opened is looked up by its name.
+        self.browser.fill("#lookup", "quiet")
         self.browser.click(".filters button")
-        self.browser.await_text("no member", ".filters")
+        self.browser.await_text("quiet is closed.", ".filters")
         # Each change is asked for by its name.
         self.browser.click_text("End the term…")
         self.assertIn("election-1", self.browser.text("dialog"))

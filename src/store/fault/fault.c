@@ -430,6 +430,21 @@ fault_roll_call(dibs__store *st, const char *name, dibsx_nsec deadline,
                                               each, arg, err);
 }
 
+static dibs_status
+fault_rosters(dibs__store *st, const dibs__roster_query *query,
+              dibsx_nsec deadline, dibs__roster_fn *each, void *arg,
+              dibs_error *err)
+{
+    dibs__fault_store *fs = dibs__fault_of(st);
+    dibs_status rc =
+        dibs__fault_begin_read(fs, DIBS__STEP_ROSTERS, deadline, err);
+
+    if (rc != DIBS_OK)
+        return rc;
+    return fs->within->ops->roster->rosters(fs->within, query, deadline, each,
+                                            arg, err);
+}
+
 static dibs_status fault_doorbell_open(dibs__store *st, dibsx_nsec deadline,
                                        int *fd, dibs_error *err)
 {

@@ -112,7 +112,8 @@ static size_t room_of(dibs__pg_query query)
                    query == DIBS__PG_VALUE_LIST || query == DIBS__PG_LOG_READ ||
                    query == DIBS__PG_RESERVE || query == DIBS__PG_PEEK ||
                    query == DIBS__PG_PEEK_DEAD ||
-                   query == DIBS__PG_QUEUE_LIST || query == DIBS__PG_FIRST
+                   query == DIBS__PG_QUEUE_LIST || query == DIBS__PG_FIRST ||
+                   query == DIBS__PG_ROSTERS || query == DIBS__PG_ROLL_CALL
                ? DIBS__PG_ROOM_ROWS
                : DIBS__PG_ROOM;
 }

@@ -84,6 +84,18 @@
       "s.until_us > n.at_us WHERE r.name = $1 AND r.gen <> 0 AND "             \
       "(r.kind <> 2 OR r.until_us > n.at_us) "                                 \
       "ORDER BY s.fence, s.id LIMIT 100000")                                   \
+    X(ROSTERS,                                                                 \
+      "SELECT r.gen, r.need, r.here, s.live, s.counts, r.name "                \
+      "FROM @schema@.roster AS r "                                             \
+      "CROSS JOIN (SELECT @schema@.now_us() AS at_us) AS n "                   \
+      "CROSS JOIN LATERAL (SELECT count(*) AS live, "                          \
+      "count(*) FILTER (WHERE t.kind > 0 AND t.counts_us <= n.at_us) "         \
+      "AS counts FROM @schema@.seat AS t WHERE t.name = r.name AND "           \
+      "t.until_us > n.at_us AND r.kind <> 2) AS s "                            \
+      "WHERE (r.name > $1 OR r.name = $1 AND $2::bigint = 1) AND "             \
+      "r.kind = $3::bigint AND r.gen <> 0 AND "                                \
+      "(s.live > 0 OR r.kind = 2 AND r.until_us > n.at_us) "                   \
+      "ORDER BY r.name LIMIT $4::bigint")                                      \
     X(PUSH, "SELECT @schema@.push($1,$2,$3,$4,$5,$6,$7,$8,$9,$10)")            \
     X(RESERVE, "SELECT unnest(@schema@.reserve($1,$2,$3,$4,$5,$6,$7,$8,$9,"    \
                "$10,$11,$12,$13,$14))")                                        \

@@ -1,4 +1,4 @@
-/* roster.c - the roster steps: meet, a function for each item, and roll_call.
+/* roster.c - the roster steps: meet, a function for each item, roll_call and rosters.
  *
  * Items are done one after the other, each in a transaction of its own, so that no two
  * clients wait for each other's rosters. Any thread. */
@@ -145,7 +145,60 @@ static dibs_status call_roll(struct dibs__store *st, const char *name,
     return rc;
 }
 
+static dibs_status
+read_row(const PGresult *rows, int at, const dibs__roster_query *query,
+         dibs__roster_row *row, dibs_error *err)
+{
+    const char *name = dibs__pg_text(rows, at, 5);
+
+    if (strncmp(name, query->begins, strlen(query->begins)) != 0)
+        return DIBS_NOTFOUND;
+    if (strlen(name) > DIBS_NAME_MAX)
+        return dibs__pg_odd(err);
+    memset(row, 0, sizeof(*row));
+    row->head.kind = query->kind;
+    row->head.gen = (uint64_t)dibs__pg_int(rows, at, 0);
+    row->head.need = (uint32_t)dibs__pg_int(rows, at, 1);
+    row->head.here = (uint32_t)dibs__pg_int(rows, at, 2);
+    row->live = (uint32_t)dibs__pg_int(rows, at, 3);
+    row->counts = (uint32_t)dibs__pg_int(rows, at, 4);
+    if (row->counts > row->live ||
+        (query->kind != DIBS__ROSTER_LATCH && row->live == 0))
+        return dibs__pg_odd(err);
+    memcpy(row->name, name, strlen(name) + 1);
+    return DIBS_OK;
+}
+
+static dibs_status
+list_rosters(struct dibs__store *st, const dibs__roster_query *query,
+             dibsx_nsec deadline, dibs__roster_fn *each, void *arg,
+             dibs_error *err)
+{
+    bool later = strcmp(query->after, query->begins) >= 0 && query->after[0];
+    dibs__pg_args args = {.count = 0};
+    PGresult *rows = NULL;
+    dibs__roster_row row;
+    dibs_status rc;
+    int count;
+
+    dibs__pg_arg_text(&args, later ? query->after : query->begins);
+    dibs__pg_arg_int(&args, later ? 0 : 1);
+    dibs__pg_arg_int(&args, (int64_t)query->kind);
+    dibs__pg_arg_int(&args, (int64_t)dibs__roster_max(query));
+    rc = dibs__pg_look(dibs__pg_of(st), DIBS__PG_ROSTERS, &args, deadline,
+                       &rows, err);
+    count = rc == DIBS_OK ? dibs__pq.PQntuples(rows) : 0;
+    for (int i = 0; i < count && rc == DIBS_OK; i++) {
+        rc = read_row(rows, i, query, &row, err);
+        if (rc == DIBS_OK && !each(&row, arg))
+            break;
+    }
+    dibs__pq.PQclear(rows);
+    return rc == DIBS_NOTFOUND ? DIBS_OK : rc;
+}
+
 const dibs__roster_ops dibs__pg_roster_ops = {
     .meet = meet_all,
     .roll_call = call_roll,
+    .rosters = list_rosters,
 };

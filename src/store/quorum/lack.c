@@ -276,6 +276,19 @@ refuse_roll_call(struct dibs__store *st, const char *name, dibsx_nsec deadline,
     return dibs__quorum_unsupported(DIBS__CAN_MEET, err);
 }
 
+static dibs_status
+refuse_rosters(struct dibs__store *st, const dibs__roster_query *query,
+               dibsx_nsec deadline, dibs__roster_fn *each, void *arg,
+               dibs_error *err)
+{
+    (void)st;
+    (void)query;
+    (void)deadline;
+    (void)each;
+    (void)arg;
+    return dibs__quorum_unsupported(DIBS__CAN_MEET, err);
+}
+
 const dibs__value_ops dibs__quorum_value_ops = {.get = refuse_get,
                                                 .heads = refuse_heads,
                                                 .put = refuse_put,
@@ -291,5 +304,5 @@ const dibs__topic_ops dibs__quorum_topic_ops = {.ear = refuse_ear,
 const dibs__rate_ops dibs__quorum_rate_ops = {.draw = refuse_draw};
 const dibs__meter_ops dibs__quorum_meter_ops = {.meter = refuse_meter};
 const dibs__roster_ops dibs__quorum_roster_ops = {.meet = refuse_meet,
-                                                  .roll_call =
-                                                      refuse_roll_call};
+                                                  .roll_call = refuse_roll_call,
+                                                  .rosters = refuse_rosters};

@@ -1,4 +1,4 @@
-/* roster.c - the roster steps, each a script: meet and roll_call.
+/* roster.c - the roster steps that are a script each: meet and roll_call.
  *
  * In a cluster a script has one item, as its keys are those of one slot. Any
  * thread. */
@@ -7,6 +7,7 @@
 #include "store/meet.h"
 #include "store/redis/cluster/slot_keys.h"
 #include "store/redis/redis_store.h"
+#include "store/redis/roster_list.h"
 #include "store/redis/script.h"
 #include "store/redis/wire/reply.h"
 #include "store/redis/wire/roster_keys.h"
@@ -15,8 +16,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The keys and words of one item: at most so many in a script that the words of a
- * command suffice. */
+/* A script has PAGE items at most, so that their keys and words suffice. */
 enum { NUMBER_MAX = 24, NUMBERS = 6, PAGE = 8, FLAGS_ROOM = 8 };
 
 static const char *const verbs[] = {
@@ -142,30 +142,6 @@ static dibs_status meet_all(struct dibs__store *st, dibs__meet *items,
     return rc;
 }
 
-static bool read_head(const redisReply *reply, dibs__roster_head *out)
-{
-    static const char *const kinds[] = {[DIBS__ROSTER_GROUP] = "group",
-                                        [DIBS__ROSTER_BARRIER] = "barrier",
-                                        [DIBS__ROSTER_LATCH] = "latch"};
-    int64_t numbers[3];
-    char kind[16];
-
-    dibs__reply_text(dibs__reply_item(reply, 0), kind, sizeof(kind));
-    for (size_t i = 0; i < 3; i++)
-        if (!dibs__reply_int(dibs__reply_item(reply, i + 1), &numbers[i]) ||
-            numbers[i] < 0 || (i > 0 && numbers[i] > UINT32_MAX))
-            return false;
-    out->gen = (uint64_t)numbers[0];
-    out->need = (uint32_t)numbers[1];
-    out->here = (uint32_t)numbers[2];
-    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
-        if (strcmp(kind, kinds[i]) == 0) {
-            out->kind = (dibs__roster_kind)i;
-            return true;
-        }
-    return false;
-}
-
 static bool read_seat(const redisReply *reply, size_t at, dibs__seat_entry *out)
 {
     int64_t numbers[4];
@@ -204,7 +180,7 @@ static dibs_status call_roll(struct dibs__store *st, const char *name,
                           &words, deadline, &reply, err);
     if (rc == DIBS_OK && reply->type == REDIS_REPLY_NIL)
         rc = dibsx_fail(err, DIBS_NOTFOUND, "there is no such roster");
-    else if (rc == DIBS_OK && !read_head(reply, out))
+    else if (rc == DIBS_OK && !dibs__roster_head_read(reply, 0, out))
         rc = dibs__reply_odd(err);
     for (size_t at = HEAD;
          rc == DIBS_OK && each && at + SEAT <= reply->elements; at += SEAT) {
@@ -220,4 +196,5 @@ static dibs_status call_roll(struct dibs__store *st, const char *name,
 const dibs__roster_ops dibs__redis_roster_ops = {
     .meet = meet_all,
     .roll_call = call_roll,
+    .rosters = dibs__redis_rosters,
 };

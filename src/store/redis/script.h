@@ -41,6 +41,7 @@
     X(meter)                                                                   \
     X(meet)                                                                    \
     X(roll_call)                                                               \
+    X(rosters)                                                                 \
     X(queue_push)                                                              \
     X(queue_put)                                                               \
     X(queue_take)                                                              \

@@ -131,6 +131,15 @@ const char *const dibs__sqlite_query_text[DIBS__SQL_COUNT] = {
     [DIBS__SQL_ROSTER_OLD] = "SELECT name FROM roster WHERE kept_until_us <= "
                              "CASE kind WHEN 2 THEN ?2 ELSE ?1 END LIMIT 1",
     [DIBS__SQL_ROSTER_CLEAR] = "DELETE FROM roster WHERE kind <> 2",
+    [DIBS__SQL_ROSTER_LIST] =
+        "SELECT name, gen, need, here, live, counts FROM (SELECT r.name, "
+        "r.gen, r.need, r.here, r.kept_until_us, (SELECT count(*) FROM seat AS "
+        "s WHERE s.name = r.name AND s.until_us > ?4 AND s.kind <> 3) AS live, "
+        "(SELECT count(*) FROM seat AS s WHERE s.name = r.name AND "
+        "s.until_us > ?4 AND s.kind IN (1, 2) AND s.counts_us <= ?4) AS counts "
+        "FROM roster AS r WHERE r.name >= ?1 AND r.name <> ?2 AND "
+        "r.kind = ?3) WHERE live > 0 OR ?3 = 2 AND kept_until_us > ?5 "
+        "ORDER BY name LIMIT ?6",
     [DIBS__SQL_SEAT] = "SELECT kind, fence, came_from, rec, counts_us, "
                        "until_us, who FROM seat WHERE name = ?1 AND id = ?2",
     [DIBS__SQL_SEAT_PUT] =

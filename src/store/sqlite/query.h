@@ -55,6 +55,7 @@ typedef enum dibs__sqlite_query {
     DIBS__SQL_ROSTER_DROP,
     DIBS__SQL_ROSTER_OLD,
     DIBS__SQL_ROSTER_CLEAR,
+    DIBS__SQL_ROSTER_LIST,
     DIBS__SQL_SEAT,
     DIBS__SQL_SEAT_PUT,
     DIBS__SQL_SEAT_DROP,

@@ -369,7 +369,83 @@ static dibs_status call_roll(struct dibs__store *st, const char *name,
     return rc;
 }
 
+static dibs_status read_row(sqlite3_stmt *stmt, const dibs__roster_query *query,
+                            dibs__roster_row *row, dibs_error *err)
+{
+    const char *name = (const char *)dibs__sql.column_text(stmt, 0);
+
+    if (!name)
+        return dibsx_nomem(err, "a name");
+    if (strncmp(name, query->begins, strlen(query->begins)) != 0)
+        return DIBS_NOTFOUND;
+    memset(row, 0, sizeof(*row));
+    snprintf(row->name, sizeof(row->name), "%s", name);
+    row->head.kind = query->kind;
+    row->head.gen = (uint64_t)dibs__sql.column_int64(stmt, 1);
+    row->head.need = (uint32_t)dibs__sql.column_int64(stmt, 2);
+    row->head.here = (uint32_t)dibs__sql.column_int64(stmt, 3);
+    row->live = (uint32_t)dibs__sql.column_int64(stmt, 4);
+    row->counts = (uint32_t)dibs__sql.column_int64(stmt, 5);
+    return DIBS_OK;
+}
+
+/* Copies the rosters of a list, as copy_seats() does seats. Locks: cn. */
+static dibs_status
+copy_rosters(dibs__sqlite_conn *cn, const dibs__roster_query *query,
+             dibsx_buf *rows, dibs_error *err)
+{
+    bool later = strcmp(query->after, query->begins) > 0;
+    sqlite3_stmt *stmt;
+    dibs_status rc =
+        dibs__sqlite_ask(cn, &stmt, err, DIBS__SQL_ROSTER_LIST, "ttiiii",
+                         later ? query->after : query->begins, query->after,
+                         (int64_t)query->kind, now_us(), dibsx_wall_us(),
+                         (int64_t)dibs__roster_max(query));
+
+    while (rc == DIBS_OK) {
+        dibs__roster_row row;
+
+        rc = dibs__sqlite_row(cn, stmt, err);
+        if (rc != DIBS_OK)
+            break;
+        rc = read_row(stmt, query, &row, err);
+        if (rc == DIBS_OK)
+            dibsx_buf_add(rows, &row, sizeof(row));
+        else
+            dibs__sqlite_reset(stmt);
+    }
+    if (rc == DIBS_NOTFOUND)
+        rc = dibsx_buf_ok(rows) ? DIBS_OK
+                                : dibsx_nomem(err, "a list of rosters");
+    return rc;
+}
+
+static dibs_status
+list_rosters(struct dibs__store *st, const dibs__roster_query *query,
+             dibsx_nsec deadline, dibs__roster_fn *each, void *arg,
+             dibs_error *err)
+{
+    dibs__sqlite_conn *cn = dibs__sqlite_conn_of(st, DIBS__SQLITE_LEASE);
+    dibs_status rc = dibs__sqlite_enter(cn, deadline, err);
+    dibs__roster_row row;
+    dibsx_buf rows;
+
+    if (rc != DIBS_OK)
+        return rc;
+    dibsx_buf_init(&rows, (size_t)DIBS__ROSTER_LIST_MAX * sizeof(row));
+    rc = copy_rosters(cn, query, &rows, err);
+    dibs__sqlite_leave(cn);
+    for (size_t at = 0; rc == DIBS_OK && at < rows.len; at += sizeof(row)) {
+        memcpy(&row, rows.data + at, sizeof(row));
+        if (!each(&row, arg))
+            break;
+    }
+    dibsx_buf_fini(&rows);
+    return rc;
+}
+
 const dibs__roster_ops dibs__sqlite_roster_ops = {
     .meet = meet_all,
     .roll_call = call_roll,
+    .rosters = list_rosters,
 };

@@ -1,6 +1,6 @@
 /* coordination.js - elections, groups, barriers, latches and breakers: one table each, with
- * what an operator may do. A store has no list of groups, barriers and latches, so that
- * a field names one to look at. */
+ * what an operator may do. One field shortens all of them to names with a beginning;
+ * another names a breaker that has not opened, which no list has. */
 // SPDX-License-Identifier: MIT
 import { h, put, text } from '../dom.js';
 import { calm, since } from '../time.js';
@@ -8,7 +8,6 @@ import { get, getMaybe, query, thing } from '../api.js';
 import { button, card, code, confirm, empty, many, may, num, once, page, pill, sends, table, to, when, who } from '../parts.js';
 
 const LIMIT = 200;
-const NAMED = [['members', 'group'], ['barriers', 'barrier'], ['latches', 'latch'], ['breakers', 'breaker']];
 const STATES = { open: 'bad', forced: 'bad', 'half-open': 'warn', closed: 'ok' };
 
 /* Sends a change, and shows what became of it at once. */
@@ -71,31 +70,32 @@ function parts() {
     empty('No breaker has opened.', 'Breakers are listed for a day after they opened, or once they were looked at.')),
     barriers: part('Barriers', 'coord', ['Barrier', 'Arrived', 'Seats', 'Generation', ''], b => [
       h('span', { class: 'name', text: b.name }), pill(`${b.arrived} of ${b.parties}`, b.arrived ? 'warn' : ''), num(b.seated), code(String(b.generation)), null],
-    empty('No barrier is known.', 'The store has no list of them. Look one up by its name.')),
+    empty('No party waits.', 'dibs barrier NAME -n 2 waits for another one.')),
     latches: part('Latches', 'coord', ['Latch', 'State', 'Counted', 'Generation', ''], l => [
       h('span', { class: 'name', text: l.name }), pill(l.state, l.state === 'open' ? 'ok' : ''), num(`${l.count - l.left} of ${l.count}`), code(String(l.generation)),
       may('admin') && button('Reset…', () => askLatch(l), 'danger')],
-    empty('No latch is known.', 'The store has no list of them. Look one up by its name.')),
+    empty('No latch has counted.', 'dibs latch count-down NAME -n 2 counts one of two.')),
     members: part('Groups', 'coord', ['Group', 'Members', 'That count', '', ''], g => [
       h('a', { class: 'name', href: to('coordination', g.name), text: g.name }), num(g.member_count), num(g.counting), null, null],
-    empty('No group is known.', 'The store has no list of them. Look one up by its name.')),
+    empty('No group has a member.', 'dibs join NAME -- COMMAND takes a seat.')),
   };
 }
 
-/* The field that names a thing: the daemon lists what it was asked for. */
+/* The two fields: the beginning of names, and the name of a breaker. */
 function finder(ask) {
-  const kind = h('select', { 'aria-label': 'Kind' }, NAMED.map(([value, label]) => h('option', { value, text: label })));
-  const name = h('input', { type: 'search', id: 'lookup', 'aria-label': 'Name', placeholder: 'name', autocomplete: 'off', spellcheck: 'false', required: true });
+  const begins = h('input', { type: 'search', id: 'begins', 'aria-label': 'Names that begin with', placeholder: 'names that begin with', autocomplete: 'off', spellcheck: 'false', oninput: () => ask().now() });
+  const name = h('input', { type: 'search', id: 'lookup', 'aria-label': 'A breaker', placeholder: 'a breaker', autocomplete: 'off', spellcheck: 'false', required: true });
   const said = h('small', { role: 'status' });
-  return h('form', { class: 'filters', role: 'search', onsubmit: async e => {
+  const el = h('form', { class: 'filters', role: 'search', onsubmit: async e => {
     e.preventDefault();
     text(said, '');
     try {
-      const got = await get(thing('v1/' + kind.value, name.value.trim()));
-      if (kind.value === 'members' && !got.members.length) text(said, 'That group has no member.');
+      const got = await get(thing('v1/breakers', name.value.trim()));
+      text(said, `${got.name} is ${got.state}.`);
       ask().now();
     } catch (problem) { text(said, problem.message); }
-  } }, kind, name, h('button', { type: 'submit', text: 'Look' }), said);
+  } }, begins, name, h('button', { type: 'submit', text: 'Look' }), said);
+  return { el, begins: () => begins.value.trim() };
 }
 
 /* The members of one group. */
@@ -116,9 +116,10 @@ function group(name) {
 export default function coordination(name) {
   if (name) return group(name);
   const view = page('Coordination', { lead: 'Who leads, who meets, and which calls are let through.' });
-  const all = parts(), nouns = Object.keys(all);
-  const ask = view.keep(async () => Object.fromEntries(await Promise.all(nouns.map(async noun => [noun, await getMaybe(query('v1/' + noun, { limit: LIMIT }))]))), got => {
-    if (!all.elections.el.isConnected) put(view.body, card(null, null, finder(() => ask)), nouns.map(noun => all[noun].el));
+  const all = parts(), nouns = Object.keys(all), find = finder(() => ask);
+  const list = async noun => [noun, await getMaybe(query('v1/' + noun, { limit: LIMIT, prefix: find.begins() || null }))];
+  const ask = view.keep(async () => Object.fromEntries(await Promise.all(nouns.map(list))), got => {
+    if (!all.elections.el.isConnected) put(view.body, card(null, null, find.el), nouns.map(noun => all[noun].el));
     for (const noun of nouns) {
       all[noun].el.hidden = !got[noun]; // the store cannot do that
       if (got[noun]) all[noun].show(got[noun].items, got[noun].got);

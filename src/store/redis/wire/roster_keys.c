@@ -75,3 +75,15 @@ bool dibs__key_roster_name(const char *key, char out[DIBS_NAME_MAX + 1])
     dibs__keys_of_roster(out, keys);
     return strcmp(keys[0] + strlen(DIBS__KEY_ROSTER), key) == 0;
 }
+
+void dibs__roster_keys_begin(const char *begins,
+                             char out[DIBS__ROSTER_KEY_BEGINS][DIBS__KEY_MAX])
+{
+    char escaped[3 * DIBS_NAME_MAX + 1];
+
+    assert(strlen(begins) <= DIBS_NAME_MAX);
+    dibs__key_escape(begins, escaped);
+    snprintf(out[0], DIBS__KEY_MAX, DIBS__KEY_ROSTER "%s", begins);
+    snprintf(out[1], DIBS__KEY_MAX, DIBS__KEY_ROSTER "{%s", begins);
+    snprintf(out[2], DIBS__KEY_MAX, DIBS__KEY_ROSTER "{%s", escaped);
+}

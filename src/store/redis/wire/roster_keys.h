@@ -17,4 +17,9 @@ void dibs__keys_of_roster(const char *name,
 /* The name whose roster `key` is; false when it is none. */
 bool dibs__key_roster_name(const char *key, char out[DIBS_NAME_MAX + 1]);
 
+/* The texts that the keys of rosters with the beginning `begins` begin with. */
+enum { DIBS__ROSTER_KEY_BEGINS = 3 };
+void dibs__roster_keys_begin(const char *begins,
+                             char out[DIBS__ROSTER_KEY_BEGINS][DIBS__KEY_MAX]);
+
 #endif
