@@ -250,6 +250,66 @@ class reader
     std::unique_ptr<dibs_reader, freer> reader_;
 };
 
+/* Sends a message to all that listen now; see dibs/events.h. */
+inline void send_message(const client &cl, const std::string &topic,
+                         const std::string &data)
+{
+    dibs_error err = dibs_error();
+
+    detail::must(dibs_message_send(cl.get(), topic.c_str(), data.data(),
+                                   data.size(), &err),
+                 err);
+}
+
+/* A listener for the messages of a topic; see dibs/events.h. */
+class listener
+{
+  public:
+    listener(const client &cl, const std::string &topic)
+    {
+        dibs_listener *made = nullptr;
+        dibs_error err = dibs_error();
+
+        detail::must(dibs_listener_new(cl.get(), topic.c_str(), &made, &err),
+                     err);
+        listener_.reset(made);
+    }
+    /* False: no message in time, or cancelled. `missed`: messages may have been lost. */
+    DIBS_MUST_CHECK bool next(std::string &out, bool &missed,
+                              milliseconds wait = milliseconds(-1))
+    {
+        dibs_error err = dibs_error();
+        dibs_message raw = dibs_message();
+        dibs_status rc = dibs_listener_next(get(), wait.count(), &raw, &err);
+
+        if (rc == DIBS_TIMEOUT || rc == DIBS_CANCELLED)
+            return false;
+        detail::must(rc, err);
+        missed = raw.missed;
+        out.clear();
+        if (raw.len > 0)
+            out.assign(static_cast<const char *>(raw.data), raw.len);
+        return true;
+    }
+    void cancel() noexcept
+    {
+        dibs_listener_cancel(get());
+    }
+    dibs_listener *get() const noexcept
+    {
+        return listener_.get();
+    }
+
+  private:
+    struct freer {
+        void operator()(dibs_listener *listener) const noexcept
+        {
+            dibs_listener_free(listener);
+        }
+    };
+    std::unique_ptr<dibs_listener, freer> listener_;
+};
+
 /* A candidate of an election; see dibs/elect.h. The destructor resigns.
  *
  *     dibs::election election(db, "scheduler");

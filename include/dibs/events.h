@@ -1,4 +1,5 @@
-/* events.h - durable events: append to a topic, read it, subscribe to it.
+/* events.h - durable events: append to a topic, read it, subscribe to it; and messages,
+ * which nobody keeps.
  *
  * A topic is a log. Every reader gets every event, in the order of their positions. The
  * store keeps events for readers that come later, up to the limits of the topic. A reader
@@ -171,6 +172,66 @@ DIBS_API DIBS_MUST_CHECK dibs_status dibs_subscribe(
 /* Ends a subscription: waits for a call of `fn` that is under way, and frees it. Not from
  * within `fn`. Call it before dibs_close(). NULL is a no-op. */
 DIBS_API void dibs_unsubscribe(dibs_subscription *subscription);
+
+/* Messages go to all that listen now, at most once, and the store keeps nothing. Use them
+ * for what is of no use later, such as a progress bar or a hint to look. The messages of a
+ * topic have nothing to do with its events. */
+
+/* The longest message in bytes. */
+#define DIBS_MESSAGE_MAX 3900
+
+/* Sends a message to every listener of the topic. It is sent once: the call never repeats
+ * it. DIBS_OK does not say that somebody listens.
+ *   DIBS_INVALID      the message is longer than DIBS_MESSAGE_MAX
+ *   DIBS_UNAVAIL      the message was not sent
+ *   DIBS_NOMEM        no memory; the message was not sent
+ *   DIBS_UNKNOWN      no answer, or not all listeners could be reached: each got it
+ *                     once or not at all
+ *   DIBS_UNSUPPORTED  a quorum; the message says why */
+DIBS_API DIBS_MUST_CHECK dibs_status dibs_message_send(dibs_client *client,
+                                                       const char *topic,
+                                                       const void *data,
+                                                       size_t len,
+                                                       dibs_error *err);
+
+/* One thing that a listener got. The data is valid until the next call for it. */
+typedef struct dibs_message {
+    bool missed; /* messages may have been lost here; there is no data */
+    const void *data;
+    size_t len;
+} dibs_message;
+
+typedef struct dibs_listener dibs_listener;
+
+/* Listens to a topic. After DIBS_OK the listener gets every message that is sent, in the
+ * order of each sender, or learns that it may have missed some. It keeps up to 1,024
+ * messages of 1 MiB in all between two calls of next. Free it with dibs_listener_free().
+ *   DIBS_UNAVAIL      the store cannot be heard now
+ *   DIBS_DENIED       the store forbids it
+ *   DIBS_UNSUPPORTED  a quorum; the message says why */
+DIBS_API DIBS_MUST_CHECK dibs_status dibs_listener_new(dibs_client *client,
+                                                       const char *topic,
+                                                       dibs_listener **out,
+                                                       dibs_error *err);
+
+/* Waits for the next message, for wait_ms at most. -1: without limit; 0: looks once. A
+ * listener that does not call it for 20 s may miss messages. After a lost connection, a full
+ * inbox or such a pause it gets one message with `missed`, once it is heard again.
+ *   DIBS_TIMEOUT    no message in time
+ *   DIBS_CANCELLED  dibs_listener_cancel() or dibs_close() ended the wait
+ *   DIBS_UNAVAIL    the time is over and the store could not be heard
+ *   DIBS_INVALID    another thread waits for this listener */
+DIBS_API DIBS_MUST_CHECK dibs_status dibs_listener_next(dibs_listener *listener,
+                                                        int64_t wait_ms,
+                                                        dibs_message *out,
+                                                        dibs_error *err);
+
+/* Ends the wait of dibs_listener_next() on another thread, or the next one. Does not block;
+ * not safe in a signal handler. */
+DIBS_API void dibs_listener_cancel(dibs_listener *listener);
+
+/* Frees the listener; no other thread may use it any more. NULL is a no-op. */
+DIBS_API void dibs_listener_free(dibs_listener *listener);
 
 #ifdef __cplusplus
 }

@@ -1,4 +1,4 @@
-/* verb_publish.c - publish: an event to a topic. */
+/* verb_publish.c - publish: an event to a topic, or a message that nobody keeps. */
 /* SPDX-License-Identifier: MIT */
 #include "base/buf.h"
 #include "base/fail.h"
@@ -27,6 +27,23 @@ static int report_position(const dibs__command *cmd, uint64_t position)
     return dibs__report_end(&report);
 }
 
+static int send_one(const dibs__command *cmd, dibs_client *cl, const void *data,
+                    size_t len)
+{
+    dibs_error err = {0};
+    dibs__report report;
+
+    if (dibs_message_send(cl, dibs__operands(cmd)[0], data, len, &err) !=
+        DIBS_OK)
+        return dibs__cli_fail(cmd, &err);
+    if (dibs__opt_flag(cmd, "quiet") || !dibs__opt_flag(cmd, "json"))
+        return 0;
+    dibs__report_begin(&report);
+    dibsx_json_pair_text(&report.js, "topic", dibs__operands(cmd)[0]);
+    dibsx_json_pair_uint(&report.js, "bytes", len);
+    return dibs__report_end(&report);
+}
+
 static int publish_one(const dibs__command *cmd, dibs_client *cl,
                        const void *data, size_t len)
 {
@@ -39,6 +56,8 @@ static int publish_one(const dibs__command *cmd, dibs_client *cl,
     uint64_t position = 0;
     dibs_error err = {0};
 
+    if (dibs__opt_flag(cmd, "live"))
+        return send_one(cmd, cl, data, len);
     if (dibs_events_append(cl, dibs__operands(cmd)[0], data, len, &opts,
                            &position, &err) != DIBS_OK)
         return dibs__cli_fail(cmd, &err);
@@ -104,8 +123,16 @@ static int publish_event(const dibs__command *cmd)
     const char *data =
         dibs__operand_count(cmd) > 1 ? dibs__operands(cmd)[1] : "-";
     dibs_client *cl = NULL;
-    int code = dibs__cli_open(cmd, &cl);
+    int code;
 
+    if (dibs__opt_flag(cmd, "live") &&
+        (dibs__opt_given(cmd, "keep") || dibs__opt_given(cmd, "keep-bytes") ||
+         dibs__opt_given(cmd, "keep-for"))) {
+        dibs__cli_say("--live keeps nothing: leave out --keep, --keep-bytes "
+                      "and --keep-for");
+        return DIBS__EXIT_USAGE;
+    }
+    code = dibs__cli_open(cmd, &cl);
     if (code)
         return code;
     if (dibs__opt_flag(cmd, "lines"))
@@ -119,6 +146,9 @@ static int publish_event(const dibs__command *cmd)
 }
 
 static const dibs__option options[] = {
+    {.name = "live",
+     .help = "Send a message to those who listen now (subscribe --live), at "
+             "most once, and keep nothing. It has 3,900 bytes at most."},
     {.name = "lines",
      .help = "Publish each line of standard input as an event of its own."},
     {DIBS__ROW_INT("keep", "N", 1, DIBS_EVENT_KEEP_MAX), .initial = "100000",
@@ -144,8 +174,10 @@ const dibs__verb dibs__verb_publish = {
     .examples = "Tell every instance:\n"
                 "  dibs publish job-completed '{\"job\": 42}'\n"
                 "Each line of a file, the topic bounded by a day:\n"
-                "  dibs publish --lines --keep-for 1d orders <orders.txt\n",
-    .exits = "0 the event is in the topic\n",
+                "  dibs publish --lines --keep-for 1d orders <orders.txt\n"
+                "Of no use later, so kept by nobody:\n"
+                "  dibs publish --live progress '42 of 100'\n",
+    .exits = "0 the event is in the topic; with --live: it was sent\n",
     .options = "json",
     .min_operands = 1,
     .max_operands = 2,

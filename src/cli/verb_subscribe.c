@@ -1,4 +1,4 @@
-/* verb_subscribe.c - subscribe, events read: the events of a topic. */
+/* verb_subscribe.c - subscribe, events read: the events of a topic, or its messages. */
 /* SPDX-License-Identifier: MIT */
 #include "base/clock.h"
 #include "cli/options.h"
@@ -238,9 +238,114 @@ static int run_reader(const dibs__command *cmd,
     return code;
 }
 
+static int show_message(const dibs__command *cmd, const dibs_message *message)
+{
+    const char *topic = dibs__operands(cmd)[0];
+    dibs_value value = {.data = (void *)(uintptr_t)message->data,
+                        .len = message->len};
+    dibs__report report;
+
+    if (dibs__opt_flag(cmd, "json")) {
+        dibs__report_begin(&report);
+        dibsx_json_pair_text(&report.js, "topic", topic);
+        dibsx_json_pair_text(&report.js, "kind",
+                             message->missed ? "missed" : "message");
+        if (!message->missed)
+            dibs__json_value(&report.js, &value);
+        return dibs__report_end(&report);
+    }
+    if (message->missed) {
+        dibs__cli_say("%s: messages may have been missed", topic);
+        return 0;
+    }
+    dibs__out(message->data, message->len);
+    putchar('\n');
+    return dibs__out_done();
+}
+
+/* As await_event(). */
+static int await_message(const dibs__command *cmd, dibs_listener *listener,
+                         int64_t wait_ms, dibs_message *message)
+{
+    dibsx_nsec end =
+        wait_ms < 0 ? DIBSX_NEVER : dibsx_after_ms(dibsx_now(), wait_ms);
+
+    for (;;) {
+        int64_t left_ms = dibsx_wait_ms(end, dibsx_now());
+        int64_t span_ms =
+            left_ms < SPAN_MS && end != DIBSX_NEVER ? left_ms : SPAN_MS;
+        dibs_error err = {0};
+        dibs_status rc = dibs_listener_next(listener, span_ms, message, &err);
+
+        if (rc == DIBS_OK)
+            return 0;
+        if ((rc != DIBS_TIMEOUT && rc != DIBS_UNAVAIL) || dibsx_now() >= end)
+            return dibs__cli_fail(cmd, &err);
+        if (reader_gone())
+            return 128 + SIGPIPE;
+    }
+}
+
+static int follow_messages(const dibs__command *cmd, dibs_listener *listener)
+{
+    int64_t wait_ms =
+        dibs__opt_given(cmd, "wait") ? dibs__opt_ms(cmd, "wait") : -1;
+    int64_t left = wanted_count(cmd);
+    int code = 0;
+
+    while (!code && left > 0) {
+        dibs_message message;
+
+        code = await_message(cmd, listener, wait_ms, &message);
+        if (!code)
+            code = show_message(cmd, &message);
+        if (!code && message.missed && dibs__opt_flag(cmd, "fail-gap"))
+            code = 1;
+        left -= !message.missed;
+    }
+    return code;
+}
+
+/* Messages have no positions and no groups. */
+static int check_live(const dibs__command *cmd)
+{
+    static const char *const others[] = {"since", "group", "with-position"};
+
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+        if (dibs__opt_given(cmd, others[i])) {
+            dibs__cli_say("--live is for messages, which nobody keeps: leave "
+                          "out --%s",
+                          others[i]);
+            return DIBS__EXIT_USAGE;
+        }
+    return 0;
+}
+
+static int listen_live(const dibs__command *cmd)
+{
+    dibs_listener *listener = NULL;
+    dibs_client *cl = NULL;
+    dibs_error err = {0};
+    int code = check_live(cmd);
+
+    if (!code)
+        code = dibs__cli_open(cmd, &cl);
+    if (code)
+        return code;
+    if (dibs_listener_new(cl, dibs__operands(cmd)[0], &listener, &err) !=
+        DIBS_OK)
+        code = dibs__cli_fail(cmd, &err);
+    else
+        code = follow_messages(cmd, listener);
+    dibs_listener_free(listener);
+    dibs_close(cl);
+    return code;
+}
+
 static int subscribe_topic(const dibs__command *cmd)
 {
-    return run_reader(cmd, follow_topic);
+    return dibs__opt_flag(cmd, "live") ? listen_live(cmd)
+                                       : run_reader(cmd, follow_topic);
 }
 
 static int read_events(const dibs__command *cmd)
@@ -266,6 +371,10 @@ static const dibs__option options[] = {
      .otherwise = "none",
      .help = "Read as one of a group: one subscriber prints at a time, the "
              "next goes on where it was. --since counts for the first."},
+    {.verbs = "subscribe",
+     .name = "live",
+     .help = "Print messages instead of events (publish --live): those that "
+             "are sent while this command listens, and no others."},
     {DIBS__ROW_INT("count", "N", 1, INT64_MAX), .letter = 'n',
      .otherwise = "go on without end", .help = "End after so many events."},
     {.verbs = "subscribe",
@@ -289,7 +398,8 @@ const dibs__verb dibs__verb_subscribe = {
         "while the store is out of reach; then with the next event. If events "
         "were trimmed before they were read, or the store has lost some, a "
         "message names their positions; --json has an object of the kind "
-        "\"gap\" or \"fork\" then.\n",
+        "\"gap\" or \"fork\" then; with --live \"missed\", after a lost "
+        "connection for one.\n",
     .examples = "Handle what happens from now on:\n"
                 "  dibs subscribe job-completed | while read -r e; do ...\n"
                 "On each of two machines; one handles events at a time:\n"

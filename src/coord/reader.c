@@ -469,10 +469,12 @@ static dibs_status begin_wait(dibs_reader *r, dibs_error *err)
     return rc;
 }
 
-static void end_wait(dibs_reader *r)
+/* A cancel that did not end this wait is for the next one. */
+static void end_wait(dibs_reader *r, dibs_status rc)
 {
     pthread_mutex_lock(&r->cl->mutex);
-    r->cancelled = false;
+    if (rc == DIBS_CANCELLED)
+        r->cancelled = false;
     r->waiting = false;
     dibs__handle_end(&r->handle);
     pthread_mutex_unlock(&r->cl->mutex);
@@ -500,7 +502,7 @@ dibs_status dibs_reader_next(dibs_reader *r, int64_t wait_ms, dibs_event *out,
         rc = await_event(r, deadline, out, err);
     pthread_mutex_unlock(&r->cl->mutex);
     rc = end_grouped(r, rc, err);
-    end_wait(r);
+    end_wait(r, rc);
     return rc;
 }
 

@@ -27,7 +27,7 @@
 #include "serve/serve.h"
 #include "serve/session.h"
 #include "serve/tails.h"
-#include "serve/topic_stream.h"
+#include "serve/topic_tail.h"
 #include <stdatomic.h>
 
 enum { DIBS__SERVE_BASE_MAX = 128 };

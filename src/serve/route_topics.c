@@ -1,5 +1,5 @@
 /* route_topics.c - durable topics: publishing, a part of the events, and a stream of
- * them. Threads of the server. */
+ * them; messages, and a stream of those. Threads of the server. */
 /* SPDX-License-Identifier: MIT */
 #include "serve/ask.h"
 #include "serve/daemon.h"
@@ -151,5 +151,35 @@ void dibs__serve_post_topic(dibs__http_exchange *ex)
         dibsx_json_pair_uint(dibs__http_answer(ex, 201), "position", position);
     else
         (void)dibs__serve_fail(ex, &err);
+    dibs__payload_fini(&payload);
+}
+
+/* -- Messages. */
+
+void dibs__serve_get_topic_messages(dibs__http_exchange *ex)
+{
+    const char *topic = dibs__serve_ask_name(ex);
+
+    if (topic)
+        dibs__message_stream_answer(ex, topic);
+}
+
+void dibs__serve_post_message(dibs__http_exchange *ex)
+{
+    dibs__serve *sv = dibs__http_arg(ex);
+    const char *topic = dibs__serve_ask_name(ex);
+    const dibsx_json_node *body;
+    dibs__payload payload;
+    dibs_error err = {0};
+
+    if (!topic || !dibs__serve_ask_body(ex, "data data_base64", &body))
+        return;
+    if (dibs__payload_read(ex, body, DIBS_MESSAGE_MAX, &payload)) {
+        if (dibs_message_send(sv->cl, topic, payload.data, payload.len, &err) ==
+            DIBS_OK)
+            dibs__http_answer_none(ex, 204);
+        else
+            (void)dibs__serve_fail(ex, &err);
+    }
     dibs__payload_fini(&payload);
 }

@@ -69,6 +69,8 @@ const dibs__http_route dibs__serve_routes[] = {
     {"GET", "/v1/topics/{name}/events", dibs__serve_get_topic_events, READ},
     {"POST", "/v1/topics/{name}", dibs__serve_post_topic, OPERATE,
      .body_max = BODY_MAX},
+    {"GET", "/v1/topics/{name}/messages", dibs__serve_get_topic_messages, READ},
+    {"POST", "/v1/topics/{name}/messages", dibs__serve_post_message, OPERATE},
     {"GET", "/v1/queues", dibs__serve_get_queues, READ},
     {"GET", "/v1/queues/{name}", dibs__serve_get_queue, READ},
     {"POST", "/v1/queues/{name}", dibs__serve_post_push, OPERATE,

@@ -104,6 +104,8 @@ dibs__http_fn dibs__serve_post_latch_reset;
 /* route_topics.c */
 dibs__http_fn dibs__serve_get_topic_events;
 dibs__http_fn dibs__serve_post_topic;
+dibs__http_fn dibs__serve_get_topic_messages;
+dibs__http_fn dibs__serve_post_message;
 
 /* route_queues.c */
 dibs__http_fn dibs__serve_get_queues;

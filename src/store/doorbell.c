@@ -38,6 +38,10 @@ static void free_parts(dibs__doorbell *doorbell)
 {
     fd_close(&doorbell->notice_fd);
     fd_close(&doorbell->stop_fd);
+    for (size_t i = 0; i < doorbell->count; i++)
+        dibs__notice_drop(
+            &doorbell->notices[(doorbell->first + i) % DIBS__DOORBELL_NOTICES]);
+    doorbell->count = 0;
     dibsx_free(doorbell->notices);
     doorbell->notices = NULL;
 }
@@ -79,9 +83,14 @@ void dibs__doorbell_put(dibs__doorbell *doorbell, const dibs__notice *notice)
             dibsx_event_set(doorbell->notice_fd);
     } else {
         /* The last one gives way to the news that notices were lost. */
-        doorbell->notices[(doorbell->first + doorbell->count - 1) %
-                          DIBS__DOORBELL_NOTICES] =
-            (dibs__notice){.kind = DIBS__NOTICE_MISSED};
+        dibs__notice *last =
+            &doorbell->notices[(doorbell->first + doorbell->count - 1) %
+                               DIBS__DOORBELL_NOTICES];
+        dibs__notice lost = *notice;
+
+        dibs__notice_drop(&lost);
+        dibs__notice_drop(last);
+        *last = (dibs__notice){.kind = DIBS__NOTICE_MISSED};
     }
     pthread_mutex_unlock(&doorbell->mutex);
 }

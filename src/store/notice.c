@@ -1,8 +1,26 @@
-/* notice.c - reads a notice for a doorbell, as servers pass it on. Pure. */
+/* notice.c - notices for a doorbell: reads those that servers pass on, and owns the data of
+ * messages. Pure. */
 /* SPDX-License-Identifier: MIT */
 #include "store/notice.h"
+#include "base/alloc.h"
 #include <stdlib.h>
 #include <string.h>
+
+dibs__said *dibs__said_new(size_t len)
+{
+    dibs__said *said =
+        len <= DIBS__SAY_MAX ? dibsx_zalloc(sizeof(*said) + len) : NULL;
+
+    if (said)
+        said->len = len;
+    return said;
+}
+
+void dibs__notice_drop(dibs__notice *notice)
+{
+    dibsx_free(notice->said);
+    notice->said = NULL;
+}
 
 bool dibs__notice_read(const char *text, dibs__notice *notice)
 {
@@ -32,5 +50,6 @@ bool dibs__notice_read(const char *text, dibs__notice *notice)
     if (!fence || *fence < '0' || *fence > '9')
         return false;
     notice->fence = strtoull(fence, &end, 10);
+    notice->said = NULL;
     return *end == '\0';
 }

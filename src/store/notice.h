@@ -7,6 +7,7 @@
 #define DIBS_STORE_NOTICE_H
 
 #include <dibs/types.h>
+#include <stddef.h>
 
 typedef enum dibs__notice_kind {
     DIBS__NOTICE_GRANTED, /* the place in the queue became a claim */
@@ -19,17 +20,33 @@ typedef enum dibs__notice_kind {
     DIBS__NOTICE_OPENED,  /* as CHANGED: a generation of a roster has opened */
     DIBS__NOTICE_ITEMS, /* to a lane of a queue: ask; dibs__lane_address() is its
                              owner, the fence that of what was handed over, or 0 */
+    DIBS__NOTICE_SAID,  /* a message to a topic, as CHANGED; it is in `said` */
     DIBS__NOTICE_MISSED /* notices may have been lost: waiters should ask again;
                            has neither owner nor fence */
 } dibs__notice_kind;
+
+/* The longest message, which fits into a write to a pipe and a NOTIFY. */
+enum { DIBS__SAY_MAX = 3900 };
+
+typedef struct dibs__said {
+    size_t len;
+    char data[];
+} dibs__said;
 
 /* A notice on the doorbell of a client. */
 typedef struct dibs__notice {
     char owner[DIBS_OWNER_SIZE];
     dibs__notice_kind kind;
-    uint64_t fence; /* of the grant, or of the lease that was revoked; of a
+    uint64_t fence;   /* of the grant, or of the lease that was revoked; of a
                        topic: the number that it got */
+    dibs__said *said; /* of SAID alone; a reader of the doorbell frees it */
 } dibs__notice;
+
+/* A message that was heard, with room for its data; NULL: no memory, or too long. */
+dibs__said *dibs__said_new(size_t len);
+
+/* Frees what a notice has. */
+void dibs__notice_drop(dibs__notice *notice);
 
 /* Takes a notice at once: true when that was all that it called for; else it is kept
  * for doorbell_read. Thread: one that listens for the store, which holds no lock and

@@ -20,6 +20,11 @@ void dibs__topic_of_log(const char *topic, char out[DIBS__TOPIC_MAX])
     snprintf(out, DIBS__TOPIC_MAX, "log:%s", topic);
 }
 
+void dibs__topic_of_messages(const char *topic, char out[DIBS__TOPIC_MAX])
+{
+    snprintf(out, DIBS__TOPIC_MAX, "say:%s", topic);
+}
+
 void dibs__topic_address(const char *topic, char out[DIBS_OWNER_SIZE])
 {
     char sha1[DIBSX_SHA1_TEXT];

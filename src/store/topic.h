@@ -36,17 +36,26 @@ typedef struct dibs__topic_ops {
     /* Tells a topic a number; changes nothing. */
     dibs_status (*tell)(struct dibs__store *st, const char *topic,
                         uint64_t number, dibsx_nsec deadline, dibs_error *err);
+
+    /* Sends a message of up to DIBS__SAY_MAX bytes to every handle that listens, as
+     * DIBS__NOTICE_SAID; keeps nothing.
+     *   DIBS_UNKNOWN  to each of them once, or not at all */
+    dibs_status (*say)(struct dibs__store *st, const char *topic,
+                       const void *data, size_t len, dibsx_nsec deadline,
+                       dibs_error *err);
 } dibs__topic_ops;
 
 /* As DIBS__LEASE_STEPS(). */
 #define DIBS__TOPIC_STEPS(X)                                                   \
     X(ear, EAR)                                                                \
-    X(tell, TELL)
+    X(tell, TELL)                                                              \
+    X(say, SAY)
 
-/* The topics of a value, a roster and a log. Pure, as the next. */
+/* The topics of a value, a roster, a log and of messages. Pure, as the next. */
 void dibs__topic_of_value(const char *key, char out[DIBS__TOPIC_MAX]);
 void dibs__topic_of_roster(const char *name, char out[DIBS__TOPIC_MAX]);
 void dibs__topic_of_log(const char *topic, char out[DIBS__TOPIC_MAX]);
+void dibs__topic_of_messages(const char *topic, char out[DIBS__TOPIC_MAX]);
 
 /* The address in notices: the first 128 bits of its SHA-1. */
 void dibs__topic_address(const char *topic, char out[DIBS_OWNER_SIZE]);

@@ -1,11 +1,13 @@
-/* contract_topic.c - topics: who listens hears every tell, in order, and changes of
- * values tell theirs. Heads of values, by which a listener looks for itself. */
+/* contract_topic.c - topics: who listens hears every tell and message, in order, and
+ * changes of values tell theirs. Heads of values, by which a listener looks for itself. */
 /* SPDX-License-Identifier: MIT */
 #include "contract.h"
 
+#include <poll.h>
 #include <string.h>
 
-enum { MANY = 40 };
+/* Twice what a doorbell has room for: its listener may be that late. */
+enum { MANY = 40, FEW = 5, FLOOD = 2200 };
 
 /* A topic that one handle listens to, as an actor whose owner is its address. */
 static actor listener_of(contract *t, size_t handle, const char *topic)
@@ -152,6 +154,129 @@ static void a_handle_without_a_doorbell_does_not_listen(void **state)
     assert_status(rc, DIBS_UNAVAIL);
 }
 
+static void
+say(contract *t, size_t handle, const char *topic, const void *data, size_t len)
+{
+    dibs__store *st = t->st[handle];
+    dibs_error err = {0};
+
+    assert_status(st->ops->topic->say(st, topic, data, len, contract_soon(),
+                                      &err),
+                  DIBS_OK);
+}
+
+/* The next notice of a topic, or that some were lost; its message is the caller's. */
+static dibs__notice await_notice(contract *t, size_t handle, const char *topic)
+{
+    dibsx_nsec until = dibsx_after_ms(dibsx_now(), CONTRACT_BOUND_MS);
+    dibs__store *st = t->st[handle];
+    char address[DIBS_OWNER_SIZE];
+    dibs__notice notice;
+
+    dibs__topic_address(topic, address);
+    for (;;) {
+        if (st->ops->doorbell_read(st, &notice, 1) == 0) {
+            IN_TIME(dibsx_now() < until);
+            poll(&(struct pollfd){.fd = t->bell[handle], .events = POLLIN}, 1,
+                 10);
+        } else if (notice.kind == DIBS__NOTICE_MISSED ||
+                   strcmp(notice.owner, address) == 0) {
+            return notice;
+        }
+    }
+}
+
+static void expect_message(contract *t, size_t handle, const char *topic,
+                           const void *data, size_t len)
+{
+    dibs__notice notice = await_notice(t, handle, topic);
+
+    assert_int_equal(notice.kind, DIBS__NOTICE_SAID);
+    assert_int_equal(notice.said->len, len);
+    assert_memory_equal(notice.said->data, data, len);
+    dibs__notice_drop(&notice);
+}
+
+/* Bytes of every value, in sizes around those of the blocks in a pipe. */
+static void every_message_is_heard_as_it_was_sent(void **state)
+{
+    static const size_t lens[] = {0, 1, 47, 48, 49, 1535, 1536, DIBS__SAY_MAX};
+    contract *t = *state;
+    char data[DIBS__SAY_MAX];
+    actor c = listener_of(t, 2, topic_of(t));
+
+    for (size_t i = 0; i < sizeof(data); i++)
+        data[i] = (char)(i * 7);
+    assert_status(change_ear(t, 0, topic_of(t), true), DIBS_OK);
+    assert_status(change_ear(t, 1, topic_of(t), true), DIBS_OK);
+    for (size_t i = 0; i < sizeof(lens) / sizeof(lens[0]); i++)
+        say(t, 0, topic_of(t), data, lens[i]);
+    for (size_t handle = 0; handle < 2; handle++)
+        for (size_t i = 0; i < sizeof(lens) / sizeof(lens[0]); i++)
+            expect_message(t, handle, topic_of(t), data, lens[i]);
+    actor_expect_quiet(&c, DIBS__NOTICE_SAID);
+}
+
+static void messages_and_tells_are_in_one_order(void **state)
+{
+    contract *t = *state;
+    char data[DIBS__SAY_MAX] = "x";
+
+    assert_status(change_ear(t, 1, topic_of(t), true), DIBS_OK);
+    for (uint64_t i = 1; i <= FEW; i++) {
+        tell(t, 0, topic_of(t), i);
+        say(t, 0, topic_of(t), data, sizeof(data) / FEW * i);
+    }
+    for (uint64_t i = 1; i <= FEW; i++) {
+        assert_int_equal(await_notice(t, 1, topic_of(t)).fence, i);
+        expect_message(t, 1, topic_of(t), data, sizeof(data) / FEW * i);
+    }
+}
+
+/* A server may hear of the end after it has passed on another message, or only after
+ * the next beginning. */
+static void one_who_listens_again_hears_what_comes(void **state)
+{
+    contract *t = *state;
+    dibs__notice notice;
+
+    assert_status(change_ear(t, 1, topic_of(t), true), DIBS_OK);
+    assert_status(change_ear(t, 1, topic_of(t), false), DIBS_OK);
+    say(t, 0, topic_of(t), "between", 7);
+    assert_status(change_ear(t, 1, topic_of(t), true), DIBS_OK);
+    say(t, 0, topic_of(t), "new", 3);
+    notice = await_notice(t, 1, topic_of(t));
+    if (notice.kind == DIBS__NOTICE_SAID && notice.said->len == 7) {
+        dibs__notice_drop(&notice);
+        notice = await_notice(t, 1, topic_of(t));
+    }
+    assert_int_equal(notice.kind, DIBS__NOTICE_SAID);
+    assert_int_equal(notice.said->len, 3);
+    assert_memory_equal(notice.said->data, "new", 3);
+    dibs__notice_drop(&notice);
+}
+
+/* Short notices in between leave most of the room in a pipe unused. */
+static void messages_that_find_no_room_are_reported(void **state)
+{
+    contract *t = *state;
+    char data[DIBS__SAY_MAX] = "x";
+    dibs__notice notice;
+    int heard = 0;
+
+    assert_status(change_ear(t, 1, topic_of(t), true), DIBS_OK);
+    for (uint64_t i = 1; i <= FLOOD / 2; i++) {
+        tell(t, 0, topic_of(t), i);
+        say(t, 0, topic_of(t), data, sizeof(data));
+    }
+    do {
+        notice = await_notice(t, 1, topic_of(t));
+        dibs__notice_drop(&notice);
+        heard += notice.kind != DIBS__NOTICE_MISSED;
+    } while (notice.kind != DIBS__NOTICE_MISSED);
+    assert_true(heard < FLOOD);
+}
+
 static void a_change_tells_the_topic_of_its_value(void **state)
 {
     contract *t = *state;
@@ -288,6 +413,10 @@ int contract_topic(void)
         CONTRACT_TEST(an_end_without_a_beginning_is_none),
         CONTRACT_TEST(listening_twice_hears_once),
         CONTRACT_TEST(a_handle_without_a_doorbell_does_not_listen),
+        CONTRACT_TEST(every_message_is_heard_as_it_was_sent),
+        CONTRACT_TEST(messages_and_tells_are_in_one_order),
+        CONTRACT_TEST(one_who_listens_again_hears_what_comes),
+        CONTRACT_TEST(messages_that_find_no_room_are_reported),
         CONTRACT_TEST(a_change_tells_the_topic_of_its_value),
         CONTRACT_TEST(what_changes_nothing_tells_nothing),
         CONTRACT_TEST(any_key_can_be_listened_to),

@@ -1,4 +1,5 @@
-/* events.c - events through the public interface: append, readers, subscriptions. */
+/* events.c - events through the public interface: append, readers, subscriptions; and
+ * messages. */
 /* SPDX-License-Identifier: MIT */
 #include "core.h"
 
@@ -414,6 +415,53 @@ static void a_group_that_begins_at_the_end_keeps_it(void **state)
     dibs_close(cl);
 }
 
+/* Nothing is kept: a listener gets what is sent after it was made. */
+static void messages_reach_those_who_listen(void **state)
+{
+    dibs_client *cl = core_open(), *other = core_open();
+    const char *topic = core_name();
+    dibs_listener *listeners[2] = {NULL};
+    dibs_message got;
+
+    (void)state;
+    CHECK(DIBS_OK, dibs_message_send(cl, topic, "before", 6, err));
+    CHECK(DIBS_OK, dibs_listener_new(cl, topic, &listeners[0], err));
+    CHECK(DIBS_OK, dibs_listener_new(other, topic, &listeners[1], err));
+    (void)append(cl, topic, "an event");
+    for (int i = 0; i < FEW; i++)
+        CHECK(DIBS_OK, dibs_message_send(cl, topic, &i, sizeof(i), err));
+    for (size_t n = 0; n < 2; n++) {
+        for (int i = 0; i < FEW; i++) {
+            CHECK(DIBS_OK,
+                  dibs_listener_next(listeners[n], BOUND_MS, &got, err));
+            assert_int_equal(got.len, sizeof(i));
+            assert_memory_equal(got.data, &i, sizeof(i));
+        }
+        CHECK(DIBS_TIMEOUT, dibs_listener_next(listeners[n], 0, &got, err));
+        dibs_listener_free(listeners[n]);
+    }
+    CHECK(DIBS_INVALID,
+          dibs_message_send(cl, topic, "", DIBS_MESSAGE_MAX + 1, err));
+    dibs_close(other);
+    dibs_close(cl);
+}
+
+static void a_listener_can_be_cancelled(void **state)
+{
+    dibs_client *cl = core_open();
+    dibs_listener *listener = NULL;
+    dibs_message got;
+
+    (void)state;
+    CHECK(DIBS_OK, dibs_listener_new(cl, core_name(), &listener, err));
+    dibs_listener_cancel(listener);
+    CHECK(DIBS_CANCELLED, dibs_listener_next(listener, -1, &got, err));
+    CHECK(DIBS_TIMEOUT, dibs_listener_next(listener, 0, &got, err));
+    dibs_close(cl);
+    CHECK(DIBS_INVALID, dibs_listener_next(listener, -1, &got, err));
+    dibs_listener_free(listener);
+}
+
 static void a_close_ends_the_waits(void **state)
 {
     dibs_client *cl = core_open();
@@ -444,6 +492,8 @@ int core_events_tests(void)
         cmocka_unit_test(trim_under_a_group_is_a_gap),
         cmocka_unit_test(a_group_that_begins_at_the_end_keeps_it),
         cmocka_unit_test(a_close_ends_the_waits),
+        cmocka_unit_test(messages_reach_those_who_listen),
+        cmocka_unit_test(a_listener_can_be_cancelled),
     };
 
     return cmocka_run_group_tests_name("events", tests, NULL, NULL);

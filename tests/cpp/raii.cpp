@@ -369,6 +369,21 @@ static void events(dibs::client &db)
           DIBS_INVALID);
 }
 
+static void messages(dibs::client &db)
+{
+    dibs::listener ear(db, "events");
+    std::string text;
+    bool missed = true;
+
+    CHECK(!ear.next(text, missed, milliseconds(0)));
+    dibs::send_message(db, "events", "now");
+    CHECK(ear.next(text, missed) && text == "now" && !missed);
+    CHECK(thrown([&] {
+              dibs::send_message(db, "events",
+                                 std::string(DIBS_MESSAGE_MAX + 1, 'x'));
+          }) == DIBS_INVALID);
+}
+
 static void groups(dibs::client &db)
 {
     dibs_member_opts opts = dibs_member_opts();
@@ -609,6 +624,7 @@ int main(int argc, char **argv)
     operated_queues(db);
     queues(db);
     events(db);
+    messages(db);
     groups(db);
     barriers(db);
     limits(db);

@@ -1,6 +1,7 @@
 """publish, subscribe, events read, show, trim."""
 # SPDX-License-Identifier: MIT
 import json
+import threading
 import time
 
 from support import Case, main
@@ -49,6 +50,32 @@ class Events(Case):
         self.assertEqual(self.ok(*first, "-n", "1"), "c\n")
         self.fails(75, *first, "-w", "10ms")
         self.assertEqual(self.ok("subscribe", "t", "--group", "h", "--since", "start", "-n", "1"), "a\n")
+
+    def test_a_message_is_for_those_who_listen_now(self):
+        self.ok("publish", "--live", "t", "before")
+        listeners = [self.start("subscribe", "--live", "t", "-n", "2", *more) for more in ([], ["--json"])]
+        told = threading.Event()
+
+        def send():
+            while not told.wait(0.05):
+                self.ok("publish", "--live", "t", "now")
+        sender = threading.Thread(target=send)
+        sender.start()
+        try:
+            first = [listener.stdout.readline() for listener in listeners]
+        finally:
+            told.set()
+            sender.join()
+        self.assertEqual(first[0], "now\n")
+        self.assertEqual(json.loads(first[1]), {"schema": 1, "topic": "t", "kind": "message", "value": "now"})
+        self.assertEqual(self.json("publish", "--live", "t", "now", "--json")["bytes"], 3)
+        for listener in listeners:
+            self.assertEqual(listener.wait(), 0)
+        self.fails(1, "events", "show", "t")
+        self.fails(75, "subscribe", "--live", "t", "-w", "10ms")
+        self.assertIn("--since", self.fails(64, "subscribe", "--live", "--since", "start", "t"))
+        self.assertIn("--keep", self.fails(64, "publish", "--live", "--keep", "3", "t", "x"))
+        self.assertIn("3900", self.fails(64, "publish", "--live", "t", "-", stdin=None, input="x" * 4000))
 
     def test_limits(self):
         for _ in range(6):

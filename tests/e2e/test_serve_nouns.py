@@ -2,11 +2,13 @@
 # SPDX-License-Identifier: MIT
 import base64
 import json
+import signal
 import subprocess
 import threading
+import unittest
 
 from runtools import DIBS, main, wait_until
-from servetools import ServeCase
+from servetools import URL, ServeCase
 
 
 class Base(ServeCase):
@@ -232,10 +234,10 @@ class Topics:
         self.assert_problem(self.daemon.post(f"/v1/topics/{name}", {"data": "x" * 65537}, role="operate"), 413, "too-long")
         self.assert_problem(self.daemon.post("/v1/topics/dibs.trail", {"data": "x"}), 400, "invalid")
 
-    def stream(self, name, headers=None, query=""):
+    def stream(self, name, headers=None, query="", what="events"):
         connection = self.daemon.connect()
         self.addCleanup(connection.close)
-        connection.request("GET", f"/v1/topics/{name}/events{query}", headers=dict({
+        connection.request("GET", f"/v1/topics/{name}/{what}{query}", headers=dict({
             "Authorization": "Bearer " + self.daemon.tokens["read"], "Accept": "text/event-stream"}, **(headers or {})))
         response = connection.getresponse()
         self.assertEqual((response.status, response.headers["Content-Type"]), (200, "text/event-stream"))
@@ -249,7 +251,7 @@ class Topics:
             if key:
                 frame[key] = value
             elif "data" in frame:
-                return frame["event"], frame["id"], json.loads(frame["data"])
+                return frame["event"], frame.get("id"), json.loads(frame["data"])
         raise AssertionError("the stream has ended")
 
     def test_stream(self):
@@ -272,6 +274,68 @@ class Topics:
         items = self.daemon.get(f"/v1/topics/{name}/events", query={"since": first}).json["items"]
         self.assertEqual((items[0]["kind"], items[0]["from"], items[0]["to"]), ("gap", first, positions[0]))
         self.assertEqual(self.next_event(self.stream(name, query=f"?since={first}"))[0], "gap")
+
+
+    def send(self, name, **body):
+        answer = self.daemon.post(f"/v1/topics/{name}/messages", body, role="operate")
+        self.assertEqual((answer.status, answer.text), (204, ""))
+
+    def test_messages(self):
+        name = self.name()
+        path = f"/v1/topics/{name}/messages"
+        self.send(name, data="nobody listens")
+        streams = [self.stream(name, what="messages") for _ in range(2)]
+        other = self.stream(name + "-other", what="messages")
+        raw = bytes(range(256))
+        self.send(name, data="one <b>\nline")
+        self.send(name, data_base64=base64.b64encode(raw).decode())
+        self.send(name, data="")
+        self.daemon.dibs("publish", "--live", name, "by the command")
+        for response in streams:
+            # A message has no id: there is nothing to go on after.
+            self.assertEqual(self.next_event(response), ("message", None, {"data": "one <b>\nline"}))
+            self.assertEqual(base64.b64decode(self.next_event(response)[2]["data_base64"]), raw)
+            self.assertEqual([self.next_event(response)[2]["data"] for _ in range(2)], ["", "by the command"])
+        # Each topic has its own, and its events have nothing to do with them.
+        self.send(name + "-other", data="other")
+        self.assertEqual(self.next_event(other)[2], {"data": "other"})
+        self.assertEqual(self.daemon.get(f"/v1/topics/{name}/events", role="read").json["items"], [])
+        self.assert_problem(self.daemon.post(path, {"data": "x"}, role="read"), 403, "role")
+        self.assert_problem(self.daemon.post(path, {"data": "x" * 3901}, role="operate"), 413, "too-long")
+        self.send(name, data="x" * 3900)
+        self.assertEqual(len(self.next_event(streams[0])[2]["data"]), 3900)
+        for body in ({}, {"data": 1}, {"data": "a", "data_base64": "YQ=="}, {"data_base64": "YQ"}, {"data": "a", "keep": 1}):
+            with self.subTest(body):
+                self.assert_problem(self.daemon.post(path, body, role="operate"), 400, "invalid")
+
+    def test_messages_reach_the_command(self):
+        name = self.name()
+        with subprocess.Popen([DIBS, "subscribe", "--live", "-n", "1", name], stdout=subprocess.PIPE, env=self.daemon.env,
+                              text=True) as process:
+            self.addCleanup(process.kill)
+            # Nothing says when the command listens: it prints one of them, and ends.
+            wait_until(lambda: process.poll() is not None or self.send(name, data="by http"), "a message at the command")
+            self.assertEqual((process.stdout.read(), process.returncode), ("by http\n", 0))
+
+    @unittest.skipIf(URL, "a server keeps what the daemon does not read")
+    def test_missed_messages(self):
+        """The daemon is stopped until its pipe is full: what finds no room is lost, and the stream says so."""
+        name = self.name()
+        response = self.stream(name, what="messages")
+        count = 20
+        self.daemon.process.send_signal(signal.SIGSTOP)
+        try:
+            for _ in range(count):
+                self.daemon.dibs("publish", "--live", name, "x" * 3900)
+        finally:
+            self.daemon.process.send_signal(signal.SIGCONT)
+        events = [self.next_event(response)[0]]
+        while events[-1] == "message":
+            events.append(self.next_event(response)[0])
+        self.assertEqual(events[-1], "missed")
+        self.assertLess(len(events), count + 1)
+        self.send(name, data="heard again")
+        self.assertEqual(self.next_event(response)[2], {"data": "heard again"})
 
 
 class Queues:

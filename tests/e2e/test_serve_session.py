@@ -281,7 +281,7 @@ class Events(SessionCase):
         token = self.reload("add", "guest", "--role", "operate")
         session = self.daemon.post("/v1/sessions", {}, role=token).json
         streams = [Stream(self, path, Authorization="Bearer " + token)
-                   for path in ("/v1/events", self.path(session) + "/stream")]
+                   for path in ("/v1/events", self.path(session) + "/stream", "/v1/topics/guests/messages")]
         self.assertEqual(streams[1].next()[0], "beat")
         self.reload("rm", "guest")
         for stream in streams:

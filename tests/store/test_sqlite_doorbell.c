@@ -1,14 +1,30 @@
 /* test_sqlite_doorbell.c - doorbells of the embedded store: who is notified, what is left
  * behind, what is not believed. */
 /* SPDX-License-Identifier: MIT */
+#include "base/alloc.h"
+#include "store/topic.h"
 #include "store_world.h"
 #include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdarg.h>
+#include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
-enum { MANY = 500 };
+enum { MANY = 500, AT_ONCE = 64, FEW = 5, FLOOD = 100, EARS = 9 };
+
+/* Sends more messages than a pipe holds, once, right after somebody looked how full it is. */
+typedef struct flood {
+    world *w;
+    dibs__store *from;
+} flood;
+
+static flood *next_flood;
+
+int __real_ioctl(int fd, unsigned long request, ...);
+int __wrap_ioctl(int fd, unsigned long request, ...);
 
 static int doorbell_of(world *w, dibs__store *st)
 {
@@ -158,6 +174,196 @@ static void hundreds_of_notices_are_kept_until_read(void **state)
         assert_string_equal(heard[i].owner, owner(2 + i));
     dibs__store_close(a);
     dibs__store_close(b);
+}
+
+static void say(world *w, dibs__store *st, int count)
+{
+    char data[DIBS__SAY_MAX] = "x";
+
+    for (int i = 0; i < count; i++)
+        assert_status(st->ops->topic->say(st, "t", data, sizeof(data), soon(),
+                                          &w->err),
+                      DIBS_OK);
+}
+
+int __wrap_ioctl(int fd, unsigned long request, ...)
+{
+    flood *due = next_flood;
+    va_list args;
+    void *out;
+    int rc;
+
+    va_start(args, request);
+    out = va_arg(args, void *);
+    va_end(args);
+    rc = __real_ioctl(fd, request, out);
+    if (due && request == FIONREAD) {
+        next_flood = NULL;
+        say(due->w, due->from, FLOOD);
+    }
+    return rc;
+}
+
+static dibs__store *open_ear(world *w)
+{
+    dibs__store *st = world_open(w);
+
+    doorbell_of(w, st);
+    assert_status(st->ops->topic->ear(st, "t", true, soon(), &w->err), DIBS_OK);
+    return st;
+}
+
+/* Reads all that is there; how many messages, and how often some were lost. */
+static int hear_all(dibs__store *st, int *missed)
+{
+    dibs__notice heard[AT_ONCE];
+    size_t count;
+    int said = 0;
+
+    *missed = 0;
+    do {
+        count = st->ops->doorbell_read(st, heard, AT_ONCE);
+        for (size_t i = 0; i < count; i++) {
+            said += heard[i].kind == DIBS__NOTICE_SAID;
+            *missed += heard[i].kind == DIBS__NOTICE_MISSED;
+            dibs__notice_drop(&heard[i]);
+        }
+    } while (count > 0);
+    return said;
+}
+
+/* One call reads several pipes full: it was not full when the call began, and is not when
+ * it ends. */
+static void messages_lost_during_a_read_are_reported(void **state)
+{
+    world *w = *state;
+    dibs__store *a = world_open(w), *b = open_ear(w);
+    flood during = {.w = w, .from = a};
+    int missed;
+
+    say(w, a, FEW);
+    assert_int_equal(hear_all(b, &missed), FEW);
+    assert_int_equal(missed, 0);
+    say(w, a, FEW);
+    next_flood = &during;
+    assert_true(hear_all(b, &missed) < FEW + FLOOD);
+    assert_null(next_flood);
+    assert_int_equal(missed, 1);
+    say(w, a, FEW);
+    assert_int_equal(hear_all(b, &missed), FEW);
+    assert_int_equal(missed, 0);
+    dibs__store_close(a);
+    dibs__store_close(b);
+}
+
+static void a_message_without_memory_is_reported(void **state)
+{
+    world *w = *state;
+    dibs__store *a = world_open(w), *b = open_ear(w);
+    int missed;
+
+    say(w, a, FEW);
+    dibsx_alloc_fail_at(2);
+    assert_int_equal(hear_all(b, &missed), FEW - 1);
+    dibsx_alloc_fail_at(0);
+    assert_int_equal(missed, 1);
+    say(w, a, 1);
+    assert_int_equal(hear_all(b, &missed), 1);
+    assert_int_equal(missed, 0);
+    dibs__store_close(a);
+    dibs__store_close(b);
+}
+
+/* A message to so many that its list grows twice. No other thread allocates anything. */
+static void a_message_that_finds_no_memory_is_not_sent(void **state)
+{
+    world *w = *state;
+    dibs__store *ears[EARS];
+    dibs_status rc = DIBS_NOMEM;
+    unsigned long n = 0;
+    int missed;
+
+    for (size_t i = 0; i < EARS; i++)
+        ears[i] = open_ear(w);
+    while (rc == DIBS_NOMEM) {
+        dibs__store *st = world_open(w); /* It has no list yet. */
+        int heard = 0;
+
+        dibsx_alloc_fail_at(++n);
+        rc = st->ops->topic->say(st, "t", "x", 1, soon(), &w->err);
+        dibsx_alloc_fail_at(0);
+        for (size_t i = 0; i < EARS; i++) {
+            heard += hear_all(ears[i], &missed);
+            assert_int_equal(missed, 0);
+        }
+        assert_int_equal(heard, rc == DIBS_OK ? EARS : 0);
+        dibs__store_close(st);
+    }
+    assert_status(rc, DIBS_OK);
+    assert_int_equal(n, 4); /* A message, its list, and that once more. */
+    for (size_t i = 0; i < EARS; i++)
+        dibs__store_close(ears[i]);
+}
+
+/* What listens to the value would not learn of the change. */
+static void a_change_that_nobody_can_be_told_of_is_not_made(void **state)
+{
+    world *w = *state;
+    dibs__store *a = world_open(w), *b = world_open(w);
+    const dibs__put put = {.key = "k",
+                           .data = "x",
+                           .len = 1,
+                           .expected = DIBS_VERSION_ANY};
+    const dibs__put other = {.key = "o", .expected = DIBS_VERSION_ANY};
+    dibs__notice notice;
+    uint64_t version;
+
+    doorbell_of(w, b);
+    assert_status(b->ops->topic->ear(b, "value:k", true, soon(), &w->err),
+                  DIBS_OK);
+    assert_status(a->ops->value->put(a, &other, soon(), &version, &w->err),
+                  DIBS_OK);
+    dibsx_alloc_fail_at(1);
+    assert_status(a->ops->value->put(a, &put, soon(), &version, &w->err),
+                  DIBS_NOMEM);
+    dibsx_alloc_fail_at(0);
+    assert_int_equal(b->ops->doorbell_read(b, &notice, 1), 0);
+    assert_status(a->ops->value->put(a, &put, soon(), &version, &w->err),
+                  DIBS_OK);
+    assert_int_equal(b->ops->doorbell_read(b, &notice, 1), 1);
+    assert_int_equal(notice.fence, version);
+    dibs__store_close(a);
+    dibs__store_close(b);
+}
+
+/* The sender has no descriptor left for the pipe of the listener. */
+static void a_message_that_reached_not_all_says_so(void **state)
+{
+    world *w = *state;
+    dibs__store *a = world_open(w), *b = open_ear(w);
+    struct rlimit old, few;
+    int free_fd, missed;
+
+    say(w, a, 1);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &old), 0);
+    free_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    assert_true(free_fd >= 0);
+    close(free_fd);
+    few =
+        (struct rlimit){.rlim_cur = (rlim_t)free_fd, .rlim_max = old.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+    assert_status(a->ops->topic->say(a, "t", "x", 1, soon(), &w->err),
+                  DIBS_UNKNOWN);
+    few.rlim_cur++; /* One of the two that it takes. */
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+    assert_status(a->ops->topic->say(a, "t", "x", 1, soon(), &w->err),
+                  DIBS_UNKNOWN);
+    assert_string_equal(w->err.origin, "EMFILE");
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &old), 0);
+    assert_int_equal(hear_all(b, &missed), 1);
+    dibs__store_close(b);
+    say(w, a, 1); /* One that has gone misses nothing. */
+    dibs__store_close(a);
 }
 
 /* Waits as owner 2 and is killed. */
@@ -321,6 +527,11 @@ int main(void)
         WORLD_TEST(a_long_path_is_no_hindrance),
         WORLD_TEST(an_open_doorbell_stays_the_same),
         WORLD_TEST(hundreds_of_notices_are_kept_until_read),
+        WORLD_TEST(messages_lost_during_a_read_are_reported),
+        WORLD_TEST(a_message_without_memory_is_reported),
+        WORLD_TEST(a_message_that_finds_no_memory_is_not_sent),
+        WORLD_TEST(a_change_that_nobody_can_be_told_of_is_not_made),
+        WORLD_TEST(a_message_that_reached_not_all_says_so),
         WORLD_TEST(the_pipe_of_a_killed_waiter_goes_with_a_notice),
         WORLD_TEST(old_pipes_are_swept_when_a_doorbell_is_opened),
         WORLD_TEST(a_text_that_is_no_notice_is_not_believed),

@@ -63,6 +63,7 @@ hear_about_lease(dibs_lock *lock, dibs__notice_kind kind, dibsx_nsec now)
     case DIBS__NOTICE_CHANGED:
     case DIBS__NOTICE_OPENED:
     case DIBS__NOTICE_ITEMS:
+    case DIBS__NOTICE_SAID:
     case DIBS__NOTICE_MISSED:
         break;
     }

@@ -112,8 +112,10 @@ static void hear_bell(dibs_client *cl, dibs__store *st)
         pthread_mutex_unlock(&cl->mutex);
         count = st->ops->doorbell_read(st, notices, NOTICES_AT_ONCE);
         pthread_mutex_lock(&cl->mutex);
-        for (size_t i = 0; i < count; i++)
+        for (size_t i = 0; i < count; i++) {
             dibs__notices_dispatch(cl, &notices[i]);
+            dibs__notice_drop(&notices[i]);
+        }
     } while (count == NOTICES_AT_ONCE);
 }
 

@@ -360,6 +360,21 @@ fault_tell(dibs__store *st, const char *topic, uint64_t number,
 }
 
 static dibs_status
+fault_say(dibs__store *st, const char *topic, const void *data, size_t len,
+          dibsx_nsec deadline, dibs_error *err)
+{
+    dibs__fault_store *fs = dibs__fault_of(st);
+    bool after;
+    dibs_status rc =
+        dibs__fault_begin(fs, DIBS__STEP_SAY, deadline, &after, err);
+
+    if (rc == DIBS_OK)
+        rc = fs->within->ops->topic->say(fs->within, topic, data, len, deadline,
+                                         err);
+    return after ? dibs__fault_lose_answer(err) : rc;
+}
+
+static dibs_status
 fault_meter(dibs__store *st, const dibs__meter *report, dibsx_nsec deadline,
             dibs__sums *out, dibs_error *err)
 {
@@ -458,6 +473,12 @@ static dibs_status fault_doorbell_open(dibs__store *st, dibsx_nsec deadline,
     return fs->within->ops->doorbell_open(fs->within, deadline, fd, err);
 }
 
+static void drop_notices(dibs__notice *notices, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        dibs__notice_drop(&notices[i]);
+}
+
 static size_t
 fault_doorbell_read(dibs__store *st, dibs__notice *notices, size_t max)
 {
@@ -468,10 +489,13 @@ fault_doorbell_read(dibs__store *st, dibs__notice *notices, size_t max)
     if (heard == 0)
         return 0;
     if (dibs__fault_begin(fs, DIBS__STEP_BELL, DIBSX_NEVER, &after, NULL) !=
-        DIBS_OK)
+        DIBS_OK) {
+        drop_notices(notices, heard);
         return 0;
+    }
     if (!after)
         return heard;
+    drop_notices(notices, heard);
     notices[0] = (dibs__notice){.kind = DIBS__NOTICE_MISSED};
     return 1;
 }

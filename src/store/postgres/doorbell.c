@@ -16,6 +16,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -169,12 +170,47 @@ static void end_use(dibs__pg_doorbell *doorbell)
     pthread_mutex_unlock(&doorbell->mutex);
 }
 
+static int digit_of(char c)
+{
+    return c >= '0' && c <= '9'   ? c - '0'
+           : c >= 'a' && c <= 'f' ? c - 'a' + 10
+                                  : -1;
+}
+
+/* Reads "OWNER said DATA", the data in hex: anyone may have written to the channel. A
+ * message for which there is no memory is read as the news that some were lost. */
+static bool read_said(const char *text, dibs__notice *notice)
+{
+    enum { OWNER = DIBS_OWNER_SIZE - 1 };
+    static const char word[] = " said ";
+    const char *hex = text + OWNER + sizeof(word) - 1;
+    size_t len;
+
+    if (strspn(text, "0123456789abcdef") != OWNER ||
+        strncmp(text + OWNER, word, sizeof(word) - 1) != 0)
+        return false;
+    len = strspn(hex, "0123456789abcdef");
+    *notice = (dibs__notice){.kind = DIBS__NOTICE_SAID};
+    memcpy(notice->owner, text, OWNER);
+    if (hex[len] || len % 2 || len / 2 > DIBS__SAY_MAX)
+        return false;
+    notice->said = dibs__said_new(len / 2);
+    if (!notice->said) {
+        *notice = (dibs__notice){.kind = DIBS__NOTICE_MISSED};
+        return true;
+    }
+    for (size_t i = 0; i < len / 2; i++)
+        notice->said->data[i] =
+            (char)(digit_of(hex[2 * i]) << 4 | digit_of(hex[2 * i + 1]));
+    return true;
+}
+
 static void on_notice(void *arg, const char *text)
 {
     dibs__pg_doorbell *doorbell = arg;
     dibs__notice notice;
 
-    if (dibs__notice_read(text, &notice))
+    if (read_said(text, &notice) || dibs__notice_read(text, &notice))
         dibs__doorbell_put(&doorbell->base, &notice);
 }
 

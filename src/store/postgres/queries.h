@@ -69,6 +69,10 @@
       "ORDER BY l.place, e.at, e.member")                                      \
     X(TOPIC_EAR, "SELECT @schema@.topic_ear($1,$2,$3,$4)")                     \
     X(TOPIC_TELL, "SELECT @schema@.topic_tell($1,$2)")                         \
+    X(TOPIC_SAY,                                                               \
+      "SELECT coalesce(max(pg_notify('dibs_' || bell, address || "             \
+      "' said ' || encode($2::bytea, 'hex'))::text), '') || '0' FROM "         \
+      "@schema@.ear WHERE topic = $1 AND until_us > @schema@.now_us()")        \
     X(METER, "SELECT @schema@.meter($1,$2,$3,$4,$5,$6,$7)")                    \
     X(RATE_DRAW, "SELECT @schema@.rate_draw($1,$2,$3,$4,$5,$6,$7)")            \
     X(MEET, "SELECT @schema@.meet($1,$2,$3,$4,$5,$6,$7,$8,$9,$10,$11)")        \

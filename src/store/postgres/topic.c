@@ -1,4 +1,4 @@
-/* topic.c - the topic steps: ear and tell.
+/* topic.c - the topic steps: ear, tell and say.
  *
  * The doorbells that listen to a topic are rows of the table ear, each rung by
  * NOTIFY. Any thread. */
@@ -54,7 +54,19 @@ tell_topic(struct dibs__store *st, const char *topic, uint64_t number,
     return call_topic(st, DIBS__PG_TOPIC_TELL, &args, deadline, err);
 }
 
+static dibs_status
+say_topic(struct dibs__store *st, const char *topic, const void *data,
+          size_t len, dibsx_nsec deadline, dibs_error *err)
+{
+    dibs__pg_args args = {.count = 0};
+
+    dibs__pg_arg_text(&args, topic);
+    dibs__pg_arg_bytes(&args, data, len);
+    return call_topic(st, DIBS__PG_TOPIC_SAY, &args, deadline, err);
+}
+
 const dibs__topic_ops dibs__pg_topic_ops = {
     .ear = change_ear,
     .tell = tell_topic,
+    .say = say_topic,
 };

@@ -231,6 +231,18 @@ refuse_tell(struct dibs__store *st, const char *topic, uint64_t number,
 }
 
 static dibs_status
+refuse_say(struct dibs__store *st, const char *topic, const void *data,
+           size_t len, dibsx_nsec deadline, dibs_error *err)
+{
+    (void)st;
+    (void)topic;
+    (void)data;
+    (void)len;
+    (void)deadline;
+    return dibs__quorum_unsupported(DIBS__CAN_TOPIC, err);
+}
+
+static dibs_status
 refuse_draw(struct dibs__store *st, const dibs__draw *draw, dibsx_nsec deadline,
             dibs__drawn *out, dibs_error *err)
 {
@@ -300,7 +312,8 @@ const dibs__log_ops dibs__quorum_log_ops = {.append = refuse_append,
                                             .bounds = refuse_bounds,
                                             .trim = refuse_trim};
 const dibs__topic_ops dibs__quorum_topic_ops = {.ear = refuse_ear,
-                                                .tell = refuse_tell};
+                                                .tell = refuse_tell,
+                                                .say = refuse_say};
 const dibs__rate_ops dibs__quorum_rate_ops = {.draw = refuse_draw};
 const dibs__meter_ops dibs__quorum_meter_ops = {.meter = refuse_meter};
 const dibs__roster_ops dibs__quorum_roster_ops = {.meet = refuse_meet,

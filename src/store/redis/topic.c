@@ -1,4 +1,4 @@
-/* topic.c - the topic steps: ear and tell.
+/* topic.c - the topic steps: ear, tell and say.
  *
  * A topic is a channel, and that of a value or a roster is called as its key is: so
  * it has the slot of that. Any thread. */
@@ -33,29 +33,48 @@ static dibs_status change_ear(struct dibs__store *st, const char *topic,
                                     deadline, err);
 }
 
+/* Publishes by a script, which has the channel for its key. */
 static dibs_status
-tell_topic(struct dibs__store *st, const char *topic, uint64_t number,
-           dibsx_nsec deadline, dibs_error *err)
+publish_topic(struct dibs__store *st, dibs__script script, const char *topic,
+              const void *data, size_t len, dibsx_nsec deadline,
+              dibs_error *err)
 {
     dibs__redis *rd = dibs__redis_of(st);
-    char channel[DIBS__CHANNEL_MAX], text[24];
+    char channel[DIBS__CHANNEL_MAX];
     redisReply *reply = NULL;
     dibs__words words;
     dibs_status rc;
 
     channel_of(topic, channel);
-    snprintf(text, sizeof(text), "%" PRIu64, number);
-    dibs__script_begin(&words, DIBS__SCRIPT_tell, "1");
+    dibs__script_begin(&words, script, "1");
     dibs__words_puts(&words, channel);
     dibs__words_puts(&words, dibs__redis_publish(rd));
-    dibs__words_puts(&words, text);
-    rc = dibs__script_run(rd->steps, DIBS__SCRIPT_tell, &words, deadline,
-                          &reply, err);
+    dibs__words_add(&words, data, len);
+    rc = dibs__script_run(rd->steps, script, &words, deadline, &reply, err);
     dibs__reply_free(reply);
     return rc;
+}
+
+static dibs_status
+tell_topic(struct dibs__store *st, const char *topic, uint64_t number,
+           dibsx_nsec deadline, dibs_error *err)
+{
+    char text[24];
+    int len = snprintf(text, sizeof(text), "%" PRIu64, number);
+
+    return publish_topic(st, DIBS__SCRIPT_tell, topic, text, (size_t)len,
+                         deadline, err);
+}
+
+static dibs_status
+say_topic(struct dibs__store *st, const char *topic, const void *data,
+          size_t len, dibsx_nsec deadline, dibs_error *err)
+{
+    return publish_topic(st, DIBS__SCRIPT_say, topic, data, len, deadline, err);
 }
 
 const dibs__topic_ops dibs__redis_topic_ops = {
     .ear = change_ear,
     .tell = tell_topic,
+    .say = say_topic,
 };

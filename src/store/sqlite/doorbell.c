@@ -30,7 +30,8 @@ enum {
     MAGIC = 0x64696231 /* "dib1": raised when the message changes */
 };
 
-/* A notice in a pipe. Sender and receiver share a machine. A write of this size is
+/* A notice in a pipe. Sender and receiver share a machine. The data of a message fills the
+ * blocks of this size behind its head, whose fence is its length. A write of all of them is
  * never split. */
 typedef struct message {
     uint32_t magic;
@@ -41,6 +42,10 @@ typedef struct message {
 
 _Static_assert(sizeof(message) == 48, "no padding");
 _Static_assert(2 * ID_BYTES < DIBS__BELL_MAX, "an address fits");
+
+enum { BLOCKS_MAX = 1 + (DIBS__SAY_MAX + 47) / 48 };
+
+_Static_assert(BLOCKS_MAX * sizeof(message) <= PIPE_BUF, "never split");
 
 static pthread_mutex_t memory_mutex = PTHREAD_MUTEX_INITIALIZER;
 static dibs__sqlite_doorbell *memory_doorbells; /* guarded by memory_mutex */
@@ -72,20 +77,23 @@ void dibs__sqlite_notices_add(dibs__sqlite_notices *list,
     dibs__notice notice = {.kind = party->notice, .fence = party->fence};
 
     memcpy(notice.owner, party->owner, sizeof(notice.owner));
-    dibs__sqlite_notices_put(list, party->bell, &notice);
+    (void)dibs__sqlite_notices_put(list, party->bell, &notice);
 }
 
-void dibs__sqlite_notices_put(dibs__sqlite_notices *list, const char *bell,
+/* A text that is no address has nobody who listens. */
+bool dibs__sqlite_notices_put(dibs__sqlite_notices *list, const char *bell,
                               const dibs__notice *notice)
 {
     dibs__sqlite_notice *item;
 
-    if (!bell || !bell[0] || strlen(bell) >= sizeof(item->bell) ||
-        (list->count == list->room && !grow_list(list)))
-        return;
+    if (!bell || !bell[0] || strlen(bell) >= sizeof(item->bell))
+        return true;
+    if (list->count == list->room && !grow_list(list))
+        return false;
     item = &list->items[list->count++];
     memcpy(item->bell, bell, strlen(bell) + 1);
     item->notice = *notice;
+    return true;
 }
 
 void dibs__sqlite_doorbell_init(dibs__sqlite_doorbell *doorbell,
@@ -262,13 +270,17 @@ static dibs_status open_failed(int number, dibs_error *err)
 
 /* The pages of a pipe take whole messages only. Fewer bytes than this have room
  * for one more. */
-static int size_when_full(int fd)
+static void find_full_sizes(dibs__sqlite_doorbell *doorbell)
 {
-    int size = fcntl(fd, F_GETPIPE_SZ);
+    int size = fcntl(doorbell->hear_fd, F_GETPIPE_SZ);
     int page = (int)sysconf(_SC_PAGESIZE);
     int used = page - page % (int)sizeof(message);
+    int pages = size < page ? 0 : size / page;
 
-    return size < page ? 0 : size / page * used;
+    doorbell->full_size = pages * used;
+    /* A message that does not fit into the rest of a page begins the next one: two pages
+     * have more than one page of bytes. */
+    doorbell->said_size = pages / 2 * page;
 }
 
 dibs_status dibs__sqlite_doorbell_open(dibs__sqlite_doorbell *doorbell, int *fd,
@@ -288,7 +300,7 @@ dibs_status dibs__sqlite_doorbell_open(dibs__sqlite_doorbell *doorbell, int *fd,
         if (!done)
             rc = open_failed(errno, err);
         else
-            doorbell->full_size = size_when_full(doorbell->hear_fd);
+            find_full_sizes(doorbell);
         doorbell->open = done;
     }
     *fd = doorbell->hear_fd;
@@ -309,71 +321,164 @@ static bool read_message(const message *msg, dibs__notice *notice)
     notice->owner[sizeof(msg->owner)] = '\0';
     notice->kind = (dibs__notice_kind)msg->kind;
     notice->fence = msg->fence;
+    notice->said = NULL;
     return is_hex(notice->owner, sizeof(msg->owner));
+}
+
+/* Reads up to `size` bytes of the pipe; how many, which are counted. */
+static size_t
+take_bytes(dibs__sqlite_doorbell *doorbell, void *into, size_t size)
+{
+    ssize_t len = read(doorbell->hear_fd, into, size);
+
+    if (len <= 0)
+        return 0;
+    doorbell->taken += (int)len;
+    return (size_t)len;
+}
+
+/* Notes how full the pipe has been since the last look. Nobody else takes bytes out of it:
+ * what was taken and what is left now are together no less than what was in it at any
+ * time between. */
+static void note_most(dibs__sqlite_doorbell *doorbell)
+{
+    int waiting = 0;
+
+    if (doorbell->taken == 0)
+        return;
+    if (ioctl(doorbell->hear_fd, FIONREAD, &waiting) != 0)
+        doorbell->lost = true;
+    if (waiting + doorbell->taken > doorbell->most)
+        doorbell->most = waiting + doorbell->taken;
+    doorbell->taken = 0;
+}
+
+/* Reads the data of a message: `count` blocks behind its head have been read, the others
+ * are in the pipe. The number of blocks that it took of those. */
+static size_t read_said(dibs__sqlite_doorbell *doorbell, const message *blocks,
+                        size_t count, dibs__notice *notice)
+{
+    char data[BLOCKS_MAX * sizeof(message)];
+    size_t len = notice->fence <= DIBS__SAY_MAX ? (size_t)notice->fence : 0;
+    size_t wanted = (len + sizeof(message) - 1) / sizeof(message);
+    size_t had = wanted < count ? wanted : count;
+    size_t rest = (wanted - had) * sizeof(message);
+
+    memcpy(data, blocks, had * sizeof(message));
+    if (rest == 0 ||
+        take_bytes(doorbell, data + had * sizeof(message), rest) == rest)
+        notice->said = dibs__said_new(len);
+    if (notice->said)
+        memcpy(notice->said->data, data, len);
+    else
+        doorbell->lost = true;
+    notice->fence = 0;
+    doorbell->hears = true;
+    return had;
+}
+
+/* Reads the notices in `got` blocks; how many. */
+static size_t
+read_blocks(dibs__sqlite_doorbell *doorbell, const message *blocks, size_t got,
+            dibs__notice *notices)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < got; i++) {
+        dibs__notice *notice = &notices[count];
+
+        if (!read_message(&blocks[i], notice))
+            continue;
+        if (notice->kind == DIBS__NOTICE_SAID)
+            i += read_said(doorbell, &blocks[i + 1], got - i - 1, notice);
+        count += notice->kind != DIBS__NOTICE_SAID || notice->said;
+    }
+    return count;
 }
 
 /* Anyone may have written there: bytes that are no notice are read and dropped, and
  * so is an incomplete message at the end of a read. A pipe that was full has lost
- * notices. Thread: one at a time. */
+ * notices. A call may read several pipes full, so it looks after each read. Thread: one
+ * at a time. */
 size_t dibs__sqlite_doorbell_read(dibs__sqlite_doorbell *doorbell,
                                   dibs__notice *notices, size_t max)
 {
     message msgs[HEARD_MAX];
     size_t count = 0;
-    int waiting = 0;
 
     if (!doorbell->open)
         return 0;
-    if (ioctl(doorbell->hear_fd, FIONREAD, &waiting) == 0 &&
-        waiting >= doorbell->full_size)
-        doorbell->full = true;
     while (count < max) {
         size_t wanted = max - count < HEARD_MAX ? max - count : HEARD_MAX;
-        ssize_t len = read(doorbell->hear_fd, msgs, wanted * sizeof(msgs[0]));
-        size_t got = len > 0 ? (size_t)len / sizeof(msgs[0]) : 0;
+        size_t len = take_bytes(doorbell, msgs, wanted * sizeof(msgs[0]));
+        size_t got = len / sizeof(msgs[0]);
 
-        for (size_t i = 0; i < got; i++)
-            count += read_message(&msgs[i], &notices[count]);
+        count += read_blocks(doorbell, msgs, got, &notices[count]);
+        note_most(doorbell);
         if (got < wanted)
             break;
     }
-    if (doorbell->full && count < max) {
+    if (count == max)
+        return count;
+    if (doorbell->lost ||
+        doorbell->most >=
+            (doorbell->hears ? doorbell->said_size : doorbell->full_size))
         notices[count++] = (dibs__notice){.kind = DIBS__NOTICE_MISSED};
-        doorbell->full = false;
-    }
+    doorbell->most = 0;
+    doorbell->lost = false;
     return count;
 }
 
 /* A full pipe loses the notice, as notices may be lost. */
-static void write_message(int fd, const message *msg)
+static void write_message(int fd, const message *blocks, size_t count)
 {
-    ssize_t len = write(fd, msg, sizeof(*msg));
+    ssize_t len = write(fd, blocks, count * sizeof(*blocks));
 
     (void)len;
 }
 
-/* Locks: doorbell->mutex. */
-static void notify_named(dibs__sqlite_doorbell *doorbell, const char *id,
-                         const message *msg)
+/* Opens a pipe for writing, and for reading too: with a reader of our own the write cannot
+ * raise SIGPIPE. False: errno says why. Locks: doorbell->mutex. */
+static bool
+open_both(const dibs__sqlite_doorbell *doorbell, const char *id, int fds[2])
 {
-    int to = pipe_open(doorbell, id, O_WRONLY);
-    int guard = -1;
     struct stat at;
+    int number;
 
-    if (to < 0 && errno == ENXIO) {
-        (void)unlinkat(doorbell->dir_fd, id, 0); /* Its reader was killed. */
-        return;
-    }
-    /* With a reader of our own the write cannot raise SIGPIPE. */
-    if (to >= 0 && fstat(to, &at) == 0 && S_ISFIFO(at.st_mode))
-        guard = pipe_open(doorbell, id, O_RDONLY);
-    if (guard >= 0)
-        write_message(to, msg);
-    fd_close(&guard);
-    fd_close(&to);
+    fds[0] = -1;
+    fds[1] = pipe_open(doorbell, id, O_WRONLY);
+    if (fds[1] < 0)
+        return false;
+    if (fstat(fds[1], &at) == 0 && S_ISFIFO(at.st_mode))
+        fds[0] = pipe_open(doorbell, id, O_RDONLY);
+    else
+        errno = ENOENT;
+    number = errno;
+    if (fds[0] < 0)
+        fd_close(&fds[1]);
+    errno = number;
+    return fds[0] >= 0;
 }
 
-static void notify_listed(const char *id, const message *msg)
+/* False as of dibs__sqlite_doorbell_notify(). Locks: doorbell->mutex. */
+static bool notify_named(dibs__sqlite_doorbell *doorbell, const char *id,
+                         const message *blocks, size_t count)
+{
+    int fds[2];
+
+    if (open_both(doorbell, id, fds)) {
+        write_message(fds[1], blocks, count);
+        fd_close(&fds[0]);
+        fd_close(&fds[1]);
+        return true;
+    }
+    if (errno != ENXIO)
+        return errno == ENOENT;
+    (void)unlinkat(doorbell->dir_fd, id, 0); /* Its reader was killed. */
+    return true;
+}
+
+static void notify_listed(const char *id, const message *blocks, size_t count)
 {
     dibs__sqlite_doorbell *doorbell;
 
@@ -382,25 +487,33 @@ static void notify_listed(const char *id, const message *msg)
     while (doorbell && strcmp(doorbell->address, id) != 0)
         doorbell = doorbell->next;
     if (doorbell)
-        write_message(doorbell->self_fd, msg);
+        write_message(doorbell->self_fd, blocks, count);
     pthread_mutex_unlock(&memory_mutex);
 }
 
-/* The address comes out of the database: it must not lead out of the folder. */
-static void
+/* The address comes out of the database: it must not lead out of the folder. False as of
+ * dibs__sqlite_doorbell_notify(). */
+static bool
 notify_one(dibs__sqlite_doorbell *doorbell, const dibs__sqlite_notice *item)
 {
-    message msg = {.magic = MAGIC,
-                   .kind = (uint32_t)item->notice.kind,
-                   .fence = item->notice.fence};
+    message blocks[BLOCKS_MAX] = {{.magic = MAGIC,
+                                   .kind = (uint32_t)item->notice.kind,
+                                   .fence = item->notice.fence}};
+    const dibs__said *said = item->notice.said;
+    size_t count = 1;
 
-    memcpy(msg.owner, item->notice.owner, sizeof(msg.owner));
+    memcpy(blocks[0].owner, item->notice.owner, sizeof(blocks[0].owner));
+    if (said) {
+        blocks[0].fence = said->len;
+        memcpy(&blocks[1], said->data, said->len);
+        count += (said->len + sizeof(*blocks) - 1) / sizeof(*blocks);
+    }
     if (!is_hex(item->bell, 2 * (size_t)ID_BYTES))
-        return;
+        return true;
     if (doorbell->db_path)
-        notify_named(doorbell, item->bell, &msg);
-    else
-        notify_listed(item->bell, &msg);
+        return notify_named(doorbell, item->bell, blocks, count);
+    notify_listed(item->bell, blocks, count);
+    return true;
 }
 
 void dibs__sqlite_doorbell_forked(void)
@@ -409,15 +522,23 @@ void dibs__sqlite_doorbell_forked(void)
     memory_doorbells = NULL;
 }
 
-void dibs__sqlite_doorbell_notify(dibs__sqlite_doorbell *doorbell,
+bool dibs__sqlite_doorbell_notify(dibs__sqlite_doorbell *doorbell,
                                   dibs__sqlite_notices *list)
 {
+    int number = 0;
+
     if (list->count == 0)
-        return;
+        return true;
     pthread_mutex_lock(&doorbell->mutex);
-    if (!doorbell->db_path || folder_open(doorbell, false))
-        for (size_t i = 0; i < list->count; i++)
-            notify_one(doorbell, &list->items[i]);
+    if (doorbell->db_path && !folder_open(doorbell, false)) {
+        number = errno == ENOENT ? 0 : errno;
+        list->count = 0;
+    }
+    for (size_t i = 0; i < list->count; i++)
+        if (!notify_one(doorbell, &list->items[i]))
+            number = errno;
     pthread_mutex_unlock(&doorbell->mutex);
     list->count = 0;
+    errno = number;
+    return number == 0;
 }

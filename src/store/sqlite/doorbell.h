@@ -8,7 +8,8 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-/* One notice and the doorbell that it goes to. */
+/* One notice and the doorbell that it goes to. Its message is borrowed until the list is
+ * sent. */
 typedef struct dibs__sqlite_notice {
     char bell[DIBS__BELL_MAX];
     dibs__notice notice;
@@ -21,11 +22,15 @@ typedef struct dibs__sqlite_notices {
     size_t room;
 } dibs__sqlite_notices;
 
-/* Zeroed storage is an empty list. A notice that finds no room is lost. */
+/* Zeroed storage is an empty list. */
 void dibs__sqlite_notices_fini(dibs__sqlite_notices *list);
+
+/* Without room the notice is lost: a waiter asks again by itself. */
 void dibs__sqlite_notices_add(dibs__sqlite_notices *list,
                               const dibs__party *party);
-void dibs__sqlite_notices_put(dibs__sqlite_notices *list, const char *bell,
+
+/* False: there is no room for the notice. */
+bool dibs__sqlite_notices_put(dibs__sqlite_notices *list, const char *bell,
                               const dibs__notice *notice);
 
 typedef struct dibs__sqlite_doorbell {
@@ -34,8 +39,12 @@ typedef struct dibs__sqlite_doorbell {
     int dir_fd;                   /* the folder of the pipes, -1 until needed */
     int hear_fd;                  /* -1 until opened */
     int self_fd;                  /* in memory: where others write, else -1 */
-    int full_size;                /* with so many bytes it may be full */
-    bool full;                    /* it was, since it was last empty */
+    int full_size;                /* with so many bytes it may be full, */
+    int said_size;                /* ... or with so many, where messages are */
+    int most;                     /* bytes, since it was last empty */
+    int taken;                    /* bytes, since the last look at it */
+    bool lost;                    /* a message that was there was not read */
+    bool hears;                   /* messages have come */
     char address[DIBS__BELL_MAX]; /* the name of the pipe in its folder */
     atomic_bool open;             /* address and hear_fd are set and constant */
     struct dibs__sqlite_doorbell *next; /* among those in memory */
@@ -55,8 +64,9 @@ size_t dibs__sqlite_doorbell_read(dibs__sqlite_doorbell *doorbell,
 /* The address at which others notify this handle, "" when it is not open. */
 const char *dibs__sqlite_doorbell_address(dibs__sqlite_doorbell *doorbell);
 
-/* Sends every notice without blocking and empties the list. */
-void dibs__sqlite_doorbell_notify(dibs__sqlite_doorbell *doorbell,
+/* Sends every notice without blocking and empties the list. False: a doorbell that may be
+ * listened to could not be opened, so that its client hears of no loss. errno says why. */
+bool dibs__sqlite_doorbell_notify(dibs__sqlite_doorbell *doorbell,
                                   dibs__sqlite_notices *list);
 
 /* Runs in a child process right after the fork: forgets the doorbells of

@@ -75,7 +75,8 @@ static void acquire_none(struct dibs__store *st, dibs__sqlite_conn *cn)
         if (party->notify && party->notice == DIBS__NOTICE_WANTED)
             dibs__sqlite_notices_add(&cn->notices, party);
     }
-    dibs__sqlite_doorbell_notify(&dibs__sqlite_of(st)->doorbell, &cn->notices);
+    (void)dibs__sqlite_doorbell_notify(&dibs__sqlite_of(st)->doorbell,
+                                       &cn->notices);
     dibs__sqlite_leave(cn);
 }
 
@@ -204,7 +205,8 @@ dibs__sqlite_yield(struct dibs__store *st, const char *name, uint64_t fence,
         rc = dibs__grant_yield(&cn->roll, fence, asked, err);
     if (rc == DIBS_OK)
         dibs__sqlite_roll_notify(cn);
-    dibs__sqlite_doorbell_notify(&dibs__sqlite_of(st)->doorbell, &cn->notices);
+    (void)dibs__sqlite_doorbell_notify(&dibs__sqlite_of(st)->doorbell,
+                                       &cn->notices);
     dibs__sqlite_leave(cn);
     return rc;
 }

@@ -486,7 +486,7 @@ ring(dibs__shelf *sh, const dibs__lane *lane, const dibs__item *item)
                            .fence = item ? item->fence : 0};
 
     dibs__lane_address(lane->lane, notice.owner);
-    dibs__sqlite_notices_put(&of(sh)->cn->notices, lane->bell, &notice);
+    (void)dibs__sqlite_notices_put(&of(sh)->cn->notices, lane->bell, &notice);
 }
 
 static dibs_status answer(dibs__shelf *sh, const dibs__item *item)

@@ -26,7 +26,8 @@ dibs_status dibs__sqlite_step_end(struct dibs__store *st, dibs__sqlite_conn *cn,
                                   dibs_status rc, dibs_error *err)
 {
     rc = dibs__sqlite_end(cn, rc, err);
-    dibs__sqlite_doorbell_notify(&dibs__sqlite_of(st)->doorbell, &cn->notices);
+    (void)dibs__sqlite_doorbell_notify(&dibs__sqlite_of(st)->doorbell,
+                                       &cn->notices);
     dibs__sqlite_leave(cn);
     return rc;
 }

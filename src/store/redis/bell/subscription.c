@@ -49,6 +49,30 @@ read_message(const char *channel, const char *text, dibs__notice *notice)
     return dibs__notice_read(line, notice) && is_of_topic(notice->kind);
 }
 
+/* Reads "said DATA"; the address is that of the topic. A message for which there is no
+ * memory is read as the news that some were lost. */
+static bool
+read_said(const char *channel, const redisReply *text, dibs__notice *notice)
+{
+    static const char word[] = "said ";
+    const size_t skip = sizeof(word) - 1;
+
+    if (strncmp(channel, DIBS__TOPIC_CHANNEL, strlen(DIBS__TOPIC_CHANNEL)) !=
+            0 ||
+        text->len < skip || text->len - skip > DIBS__SAY_MAX ||
+        memcmp(text->str, word, skip) != 0)
+        return false;
+    *notice = (dibs__notice){.kind = DIBS__NOTICE_SAID,
+                             .said = dibs__said_new(text->len - skip)};
+    if (!notice->said) {
+        *notice = (dibs__notice){.kind = DIBS__NOTICE_MISSED};
+        return true;
+    }
+    dibs__topic_address(channel + strlen(DIBS__TOPIC_CHANNEL), notice->owner);
+    memcpy(notice->said->data, text->str + skip, notice->said->len);
+    return true;
+}
+
 static bool is_text(const redisReply *reply)
 {
     return reply && reply->type == REDIS_REPLY_STRING;
@@ -61,7 +85,9 @@ void dibs__subscription_handle(dibs__doorbell *base, const redisReply *reply)
     dibs__notice notice;
 
     if (is_message(dibs__reply_item(reply, 0)) && is_text(channel) &&
-        is_text(text) && read_message(channel->str, text->str, &notice))
+        is_text(text) &&
+        (read_said(channel->str, text, &notice) ||
+         read_message(channel->str, text->str, &notice)))
         dibs__doorbell_put(base, &notice);
 }
 
