@@ -148,6 +148,11 @@ DIBS_API DIBS_MUST_CHECK dibs_status dibs_queue_purge(dibs_client *client,
                                                       uint64_t *purged,
                                                       dibs_error *err);
 
+/* The same for `max` items at most: a caller with little time goes on later. */
+DIBS_API DIBS_MUST_CHECK dibs_status
+dibs_queue_purge_some(dibs_client *client, const char *queue, uint32_t places,
+                      uint64_t max, uint64_t *purged, dibs_error *err);
+
 /* Makes dead letters new items at the end of the queue. Takes the one with this id. If
  * id is 0, it takes all that are dead now, the oldest first, up to `max` (0: no bound).
  * They begin at attempt 1 again, and have no dedup id any more. *redriven (may be NULL)
@@ -158,9 +163,13 @@ DIBS_API DIBS_MUST_CHECK dibs_status
 dibs_queue_redrive(dibs_client *client, const char *queue, uint64_t id,
                    uint64_t max, uint64_t *redriven, dibs_error *err);
 
-/* Forgets an empty queue, with its settings and totals.
- *   DIBS_BUSY      it has items, dead letters or consumers; nothing changed
- *   DIBS_NOTFOUND  there is no such queue */
+/* Forgets an empty queue, with its settings, totals and records of done items. More than
+ * 1,000 records go first, the oldest before the others, in pieces: other calls run between
+ * them. A call that stops in the middle has dropped only such records; repeat it.
+ *   DIBS_BUSY      it has items, dead letters or consumers; it keeps its settings
+ *                  and totals, and its records if it had any of these at first
+ *   DIBS_NOTFOUND  there is no such queue
+ *   DIBS_UNKNOWN   no answer, or it stopped among the records */
 DIBS_API DIBS_MUST_CHECK dibs_status dibs_queue_remove(dibs_client *client,
                                                        const char *queue,
                                                        dibs_error *err);

@@ -200,7 +200,7 @@ put_settings(dibs_client *cl, const char *queue, uint32_t fields,
              const dibs__queue_conf *conf, dibs_error *err)
 {
     char full[DIBS_NAME_MAX + 1];
-    const dibs__queue_admin_ops *ops;
+    const dibs__queue_admin_ops *ops = NULL;
     dibs_status rc = begin_call(cl, queue, full, &ops, err);
 
     if (rc == DIBS_OK)
@@ -365,10 +365,30 @@ static size_t chunk_of(uint64_t rest)
     return rest < DIBS__PURGE_MAX ? (size_t)rest : DIBS__PURGE_MAX;
 }
 
+/* Drops the oldest `total` records of done items. Records beyond the bound are not shown
+ * and not counted. They are older than the others, so they go first. */
+static dibs_status
+drop_beyond(dibs_client *cl, const dibs__queue_admin_ops *ops, const char *full,
+            uint64_t total, dibs_error *err)
+{
+    dibs_status rc = DIBS_OK;
+    uint64_t done = 0;
+    size_t step = 1;
+
+    while (rc == DIBS_OK && step > 0 && done < total) {
+        step = 0;
+        rc = ops->purge(cl->st, full, DIBS__PLACE_DONE, chunk_of(total - done),
+                        step_deadline(cl), &step, err);
+        done += step;
+    }
+    return rc;
+}
+
 /* The call takes no more than what was there when it began: it ends also while others
  * push. */
-dibs_status dibs_queue_purge(dibs_client *cl, const char *queue,
-                             uint32_t places, uint64_t *purged, dibs_error *err)
+dibs_status
+dibs_queue_purge_some(dibs_client *cl, const char *queue, uint32_t places,
+                      uint64_t max, uint64_t *purged, dibs_error *err)
 {
     DIBSX_UNCANCEL;
     char full[DIBS_NAME_MAX + 1];
@@ -388,6 +408,10 @@ dibs_status dibs_queue_purge(dibs_client *cl, const char *queue,
         rc = fail_none(queue, err);
     if (rc == DIBS_OK)
         total = count_places(&stats, places);
+    if (total > max)
+        total = max;
+    if (rc == DIBS_OK && (places & DIBS_ITEM_DONE))
+        rc = drop_beyond(cl, ops, full, stats.beyond, err);
     while (rc == DIBS_OK && step > 0 && done < total) {
         step = 0;
         rc = ops->purge(cl->st, full, places, chunk_of(total - done),
@@ -398,6 +422,12 @@ dibs_status dibs_queue_purge(dibs_client *cl, const char *queue,
         *purged = done;
     /* The queue went with its last item. */
     return rc == DIBS_NOTFOUND && total > 0 ? DIBS_OK : rc;
+}
+
+dibs_status dibs_queue_purge(dibs_client *cl, const char *queue,
+                             uint32_t places, uint64_t *purged, dibs_error *err)
+{
+    return dibs_queue_purge_some(cl, queue, places, UINT64_MAX, purged, err);
 }
 
 /* An item that dies again at once is not redriven twice: the count is that of the
@@ -459,15 +489,45 @@ dibs_queue_redrive(dibs_client *cl, const char *queue, uint64_t id,
     return rc;
 }
 
+/* Many records of done items go first, in pieces, because one step with all of them would
+ * hold up everybody else. A queue that cannot be removed keeps them. */
+static dibs_status
+drop_records(dibs_client *cl, const dibs__queue_admin_ops *ops,
+             const char *full, bool *dropped, dibs_error *err)
+{
+    dibs__queue_stats stats;
+    dibs_error failure = {0};
+    dibs_status rc = ops->stats(cl->st, full, step_deadline(cl), &stats, err);
+
+    *dropped = false;
+    if (rc != DIBS_OK || stats.done + stats.beyond <= DIBS__PURGE_MAX ||
+        stats.ready + stats.later + stats.out + stats.dead + stats.lanes > 0)
+        return rc;
+    *dropped = true;
+    rc = drop_beyond(cl, ops, full, stats.done + stats.beyond, &failure);
+    if (rc == DIBS_OK || rc == DIBS_NOTFOUND)
+        return rc;
+    return dibsx_fail_at(err, DIBS_UNKNOWN, failure.origin,
+                         "the queue is still there, and the oldest records of "
+                         "its done items are gone: %s; repeat the call",
+                         failure.message);
+}
+
 dibs_status
 dibs_queue_remove(dibs_client *cl, const char *queue, dibs_error *err)
 {
     DIBSX_UNCANCEL;
     char full[DIBS_NAME_MAX + 1];
     const dibs__queue_admin_ops *ops;
+    bool dropped = false;
     dibs_status rc = begin_call(cl, queue, full, &ops, err);
 
     if (rc == DIBS_OK)
+        rc = drop_records(cl, ops, full, &dropped, err);
+    if (rc == DIBS_OK)
         rc = ops->remove(cl->st, full, step_deadline(cl), err);
-    return rc == DIBS_NOTFOUND ? fail_none(queue, err) : rc;
+    if (rc != DIBS_NOTFOUND)
+        return rc;
+    /* A queue without settings went with its last record. */
+    return dropped ? DIBS_OK : fail_none(queue, err);
 }

@@ -48,8 +48,10 @@ dibs_status dibs__deliver_push(dibs__shelf *sh, const dibs__push *push);
 dibs_status dibs__deliver_reserve(dibs__shelf *sh, dibs__reserve *ask);
 dibs_status dibs__deliver_tend(dibs__shelf *sh, dibs__tend *item);
 dibs_status dibs__deliver_leave(dibs__shelf *sh, uint64_t lane);
+/* *more: records beyond the bound are left; the caller does it again, in a step of its own.
+ * A bound that rises takes effect in the last of them. */
 dibs_status dibs__deliver_set(dibs__shelf *sh, uint32_t fields,
-                              const dibs__queue_conf *conf);
+                              const dibs__queue_conf *conf, bool *more);
 dibs_status dibs__deliver_purge(dibs__shelf *sh, uint32_t places, size_t max,
                                 size_t *purged);
 dibs_status dibs__deliver_redrive(dibs__shelf *sh, uint64_t id, size_t max,

@@ -6,11 +6,27 @@
 #include <stdio.h>
 #include <string.h>
 
-dibs_status dibs__deliver_set(dibs__shelf *sh, uint32_t fields,
-                              const dibs__queue_conf *conf)
+/* A record beyond the old bound is not shown again, so it goes before the bound rises. */
+static dibs_status
+set_keep_done(dibs__shelf *sh, uint32_t keep_done, bool *more)
 {
     dibs__queue_conf *to = &sh->head.conf;
     dibs_status rc;
+
+    if (keep_done < to->keep_done)
+        to->keep_done = keep_done;
+    rc = dibs__item_trim_done(sh, DIBS__PURGE_MAX);
+    *more = sh->head.done > to->keep_done;
+    if (!*more)
+        to->keep_done = keep_done;
+    return rc;
+}
+
+dibs_status dibs__deliver_set(dibs__shelf *sh, uint32_t fields,
+                              const dibs__queue_conf *conf, bool *more)
+{
+    dibs__queue_conf *to = &sh->head.conf;
+    dibs_status rc = DIBS_OK;
 
     if (fields & DIBS__SET_PAUSED)
         to->paused = conf->paused;
@@ -24,10 +40,10 @@ dibs_status dibs__deliver_set(dibs__shelf *sh, uint32_t fields,
         to->deads = conf->deads;
     if (fields & DIBS__SET_LOST_MAX)
         to->lost_max = conf->lost_max;
-    if (fields & DIBS__SET_KEEP_DONE)
-        to->keep_done = conf->keep_done;
     sh->head.changed = true;
-    rc = dibs__item_trim_done(sh);
+    *more = false;
+    if (fields & DIBS__SET_KEEP_DONE)
+        rc = set_keep_done(sh, conf->keep_done, more);
     return rc == DIBS_OK ? dibs__deliver_tidy(sh) : rc;
 }
 

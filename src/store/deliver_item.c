@@ -4,6 +4,10 @@
 #include "base/fail.h"
 #include <string.h>
 
+/* Records that an ack drops: more than it makes, so that what a change of the bound has left
+ * goes too. */
+enum { TRIM_EACH = 4 };
+
 static void copy_text(char *out, size_t size, const char *text)
 {
     size_t len = text ? strnlen(text, size - 1) : 0;
@@ -273,11 +277,12 @@ dibs_status dibs__item_forget(dibs__shelf *sh, const dibs__item *item)
     return rc == DIBS_OK ? sh->ops->item_drop(sh, item->id) : rc;
 }
 
-dibs_status dibs__item_trim_done(dibs__shelf *sh)
+dibs_status dibs__item_trim_done(dibs__shelf *sh, size_t max)
 {
     dibs_status rc = DIBS_OK;
 
-    while (rc == DIBS_OK && sh->head.done > sh->head.conf.keep_done) {
+    for (; max > 0 && rc == DIBS_OK && sh->head.done > sh->head.conf.keep_done;
+         max--) {
         rc = sh->ops->done_drop(sh);
         sh->head.done--;
         sh->head.changed = true;
@@ -288,13 +293,14 @@ dibs_status dibs__item_trim_done(dibs__shelf *sh)
 static dibs_status keep_done(dibs__shelf *sh, const dibs__item *item,
                              const dibs__settlement *settle)
 {
-    dibs_status rc;
+    dibs_status rc = DIBS_OK;
 
-    if (sh->head.conf.keep_done == 0)
-        return DIBS_OK;
-    rc = sh->ops->done_put(sh, item, settle->reason, dibs__settle_text(settle));
-    sh->head.done++;
-    return rc == DIBS_OK ? dibs__item_trim_done(sh) : rc;
+    if (sh->head.conf.keep_done > 0) {
+        rc = sh->ops->done_put(sh, item, settle->reason,
+                               dibs__settle_text(settle));
+        sh->head.done++;
+    }
+    return rc == DIBS_OK ? dibs__item_trim_done(sh, TRIM_EACH) : rc;
 }
 
 static dibs_status extend_limit(dibs__shelf *sh, dibs__item *item, int64_t ms)

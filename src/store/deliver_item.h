@@ -47,8 +47,8 @@ dibs__item_return(dibs__shelf *sh, dibs__item *item, dibs__return_kind how,
 /* The item is gone, and its dedup id is free after its window. */
 dibs_status dibs__item_forget(dibs__shelf *sh, const dibs__item *item);
 
-/* Drops the oldest records of done items beyond the bound. */
-dibs_status dibs__item_trim_done(dibs__shelf *sh);
+/* Drops the oldest records of done items beyond the bound, up to `max` of them. */
+dibs_status dibs__item_trim_done(dibs__shelf *sh, size_t max);
 
 /* Does one settlement of a lane; its rc is the outcome. */
 dibs_status

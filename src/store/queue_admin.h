@@ -64,6 +64,7 @@ typedef struct dibs__queue_stats {
     dibs__queue_conf conf; /* with the defaults */
     uint64_t ready, later, out, dead;
     uint64_t done;     /* records that are kept */
+    uint64_t beyond;   /* records that are there still, and are not shown */
     uint64_t lanes;    /* that reserve, and live */
     uint64_t waiting;  /* of these */
     int64_t oldest_ms; /* how long the first has been ready; 0: none is */

@@ -92,6 +92,19 @@ static int reserve(PGconn *pq, int lane, int number, bool wait)
     return tell(pq, NULL, "%s", sql) - 2;
 }
 
+/* The same, after an ack of what the lane has. */
+static int reserve_ack(PGconn *pq, int lane, int number)
+{
+    return tell(pq, NULL,
+                "SELECT unnest(dibs.reserve('%s',%d,%d,(SELECT stamp FROM "
+                "dibs.lane WHERE queue = '%s' AND lane = %d),60000,1,false,"
+                "'',0,0,'bell%d',NULL,(SELECT array_agg(x) FROM (SELECT "
+                "unnest(ARRAY[0,id,fence,attempts,0]) AS x FROM dibs.item "
+                "WHERE queue = '%s' AND lane = %d) AS o),ARRAY['']))",
+                queue, lane, number, queue, lane, lane, queue, lane) -
+           2;
+}
+
 /* Whether what was sent has ended. */
 static bool is_over(PGconn *pq)
 {
@@ -421,6 +434,47 @@ static void a_long_queue_is_not_walked(void **state)
     tell(session[0], NULL, "COMMIT");
 }
 
+/* Pushes one, takes it, and acks the one before; answers what that looked at. */
+static long long pass_one(int number)
+{
+    long long before;
+
+    tell(session[0], NULL, "BEGIN");
+    before = looked_at();
+    push(session[0], 9, number);
+    assert_int_equal(reserve_ack(session[0], 1, number + 1), 1);
+    before = looked_at() - before;
+    tell(session[0], NULL, "COMMIT");
+    return before;
+}
+
+/* A session that keeps its snapshot keeps the entries of all items that were done since in
+ * the indexes: a take looks at three of them at most for each item, and at none soon after the
+ * end of that session, without a vacuum. */
+static void held_xmin_slows_takes_in_proportion(void **state)
+{
+    enum { MANY = 300, FEW = 20 };
+    long long first = 0, last = 0;
+
+    (void)state;
+    tell(session[0], NULL,
+         "SET enable_seqscan = off; SET enable_bitmapscan = off; "
+         "SET plan_cache_mode = force_generic_plan");
+    tell(session[1], NULL, "BEGIN ISOLATION LEVEL REPEATABLE READ");
+    tell(session[1], NULL, "SELECT count(*) FROM dibs.item");
+    reserve(session[0], 1, 1, false);
+    for (int i = 1; i <= MANY; i++) {
+        last = pass_one(i);
+        if (i == FEW)
+            first = last;
+    }
+    assert_true(last < first + 3 * MANY);
+    tell(session[1], NULL, "COMMIT");
+    for (int i = 1; i <= FEW; i++)
+        last = pass_one(MANY + i);
+    assert_true(last < 2 * first);
+}
+
 /* ---- commits */
 
 /* Writes one value if another is absent. */
@@ -714,6 +768,7 @@ int main(void)
         QUEUE_TEST(only_what_is_believed_in_waits_for_the_disk),
         QUEUE_TEST(done_leaves_nothing),
         QUEUE_TEST(a_long_queue_is_not_walked),
+        QUEUE_TEST(held_xmin_slows_takes_in_proportion),
         QUEUE_TEST(what_is_absent_stays_so_until_the_commit),
         QUEUE_TEST(a_swap_is_before_or_behind_another),
         QUEUE_TEST(only_sizes_wait_for_each_other),

@@ -106,46 +106,98 @@ static void a_newer_schema_is_refused(void **state)
     assert_int_equal(found.found, 99);
 }
 
-static void count_one(const dibs__delivery *delivery, void *arg)
+static void keep_token(const dibs__delivery *delivery, void *arg)
 {
+    dibs__token *token = arg;
+
     assert_int_equal(delivery->len, 3);
-    ++*(int *)arg;
+    *token = delivery->token;
 }
 
-static void push_and_take(const char *rest)
+static dibs__store *open_store(const char *rest)
+{
+    dibsx_nsec deadline = dibsx_after_ms(dibsx_now(), PG_BOUND_MS);
+    char url[PG_URL_MAX];
+    dibs__store *st = NULL;
+
+    url_of(rest, url);
+    CHECK(DIBS_OK, dibs__store_open(url, deadline, &st, err));
+    return st;
+}
+
+static void push_one(const char *rest)
 {
     dibs__push_item item = {.data = "job", .len = 3, .to = "", .dedup = ""};
     dibs__push push = {
         .queue = "jobs", .lane = 1, .number = 1, .items = &item, .count = 1};
+    dibs__store *st = open_store(rest);
+
+    CHECK(DIBS_OK,
+          st->ops->queue->push(st, &push,
+                               dibsx_after_ms(dibsx_now(), PG_BOUND_MS), err));
+    dibs__store_close(st);
+}
+
+/* Takes the item with the lane, and acks it with a result. */
+static void take_and_ack(const char *rest, uint64_t lane)
+{
+    dibs__settlement ack = {.verb = DIBS__ITEM_ACK, .reason = "fine"};
     dibs__reserve ask = {.queue = "jobs",
-                         .lane = 2,
+                         .lane = lane,
                          .number = 1,
                          .span_ms = PG_BOUND_MS,
                          .as = ""};
     dibsx_nsec deadline = dibsx_after_ms(dibsx_now(), PG_BOUND_MS);
-    char url[PG_URL_MAX];
-    dibs__store *st = NULL;
-    int count = 0;
+    dibs__store *st = open_store(rest);
 
-    url_of(rest, url);
-    CHECK(DIBS_OK, dibs__store_open(url, deadline, &st, err));
-    CHECK(DIBS_OK, st->ops->queue->push(st, &push, deadline, err));
-    CHECK(DIBS_OK,
-          st->ops->queue->reserve(st, &ask, deadline, count_one, &count, err));
+    CHECK(DIBS_OK, st->ops->queue->reserve(st, &ask, deadline, keep_token,
+                                           &ack.token, err));
     ask.number = 2;
     ask.seen = ask.stamp;
     ask.want = 1;
-    CHECK(DIBS_OK,
-          st->ops->queue->reserve(st, &ask, deadline, count_one, &count, err));
-    assert_int_equal(count, 1);
+    CHECK(DIBS_OK, st->ops->queue->reserve(st, &ask, deadline, keep_token,
+                                           &ack.token, err));
+    assert_true(ack.token.id > 0);
+    ask.number = 3;
+    ask.seen = ask.stamp;
+    ask.want = 0;
+    ask.settle = &ack;
+    ask.settle_count = 1;
+    CHECK(DIBS_OK, st->ops->queue->reserve(st, &ask, deadline, keep_token,
+                                           &ack.token, err));
+    assert_status(ack.rc, DIBS_OK);
     dibs__store_close(st);
+}
+
+static void keep_records(const char *rest)
+{
+    const dibs__queue_conf conf = {.keep_done = 8};
+    dibs__store *st = open_store(rest);
+
+    CHECK(DIBS_OK,
+          st->ops->queue_admin->set(st, "jobs", DIBS__SET_KEEP_DONE, &conf,
+                                    dibsx_after_ms(dibsx_now(), PG_BOUND_MS),
+                                    err));
+    dibs__store_close(st);
+}
+
+static void upgrade(const char *rest)
+{
+    dibs_store_state found;
+    dibs_error err = {0};
+
+    assert_status(try_open(rest, &err), DIBS_REFUSED);
+    assert_non_null(strstr(err.message, "dibs store upgrade"));
+    assert_status(setup(rest, DIBS_STORE_UPGRADE, &found), DIBS_OK);
+    assert_true(found.changed);
+    assert_int_equal(found.found, found.known);
+    assert_status(try_open(rest, &err), DIBS_OK);
 }
 
 /* Version 1 is this one without rates, rosters, meters, queues and commits. */
 static void version_1_is_upgraded(void **state)
 {
     dibs_store_state found;
-    dibs_error err = {0};
 
     (void)state;
     assert_status(setup("postgres?schema=older", DIBS_STORE_INIT, &found),
@@ -191,20 +243,70 @@ static void version_1_is_upgraded(void **state)
                 "older.tell_roster, older.seats_left, "
                 "older.sweep_rosters; "
                 "UPDATE older.meta SET version = 1"));
-    assert_status(try_open("postgres?schema=older", &err), DIBS_REFUSED);
-    assert_non_null(strstr(err.message, "dibs store upgrade"));
-    assert_status(setup("postgres?schema=older", DIBS_STORE_UPGRADE, &found),
-                  DIBS_OK);
-    assert_true(found.changed);
-    assert_int_equal(found.found, found.known);
-    assert_status(try_open("postgres?schema=older", &err), DIBS_OK);
+    upgrade("postgres?schema=older");
     assert_int_equal(pg_number(&world_sv, "SELECT count(*) FROM older.rate"),
                      0);
     assert_int_equal(pg_number(&world_sv, "SELECT count(*) FROM older.meter"),
                      0);
-    push_and_take("postgres?schema=older");
+    push_one("postgres?schema=older");
+    take_and_ack("postgres?schema=older", 2);
     assert_int_equal(pg_number(&world_sv, "SELECT count(*) FROM older.entry"),
                      0);
+}
+
+/* Version 6 had no records of done items. Its queues go on with what they have. */
+static void version_6_is_upgraded(void **state)
+{
+    dibs_store_state found;
+
+    (void)state;
+    assert_status(setup("postgres?schema=six", DIBS_STORE_INIT, &found),
+                  DIBS_OK);
+    push_one("postgres?schema=six");
+    assert_true(
+        pg_tell(&world_sv,
+                "DROP TABLE six.done; "
+                "ALTER TABLE six.queue DROP COLUMN keep_done; "
+                "ALTER TYPE six.queue_step DROP ATTRIBUTE keep_done; "
+                "DROP FUNCTION six.trim_done, six.keep_done, six.peek_done, "
+                "six.queue_set, six.ack_items; "
+                "CREATE FUNCTION six.ack_items(six.queue_step, bigint, "
+                "bigint[], bigint[], bigint[]) RETURNS six.queue_step "
+                "LANGUAGE sql AS 'SELECT $1'; "
+                "CREATE FUNCTION six.queue_set(text, bigint, boolean, "
+                "boolean, bigint, bigint, bigint, bigint) RETURNS text "
+                "LANGUAGE sql AS 'SELECT $1'; "
+                "UPDATE six.meta SET version = 6"));
+    upgrade("postgres?schema=six");
+    keep_records("postgres?schema=six");
+    take_and_ack("postgres?schema=six", 2);
+    assert_int_equal(pg_number(&world_sv, "SELECT count(*) FROM six.done WHERE "
+                                          "result = 'fine'"),
+                     1);
+    assert_int_equal(pg_number(&world_sv,
+                               "SELECT count(*) FROM pg_proc WHERE "
+                               "pronamespace = 'six'::regnamespace AND proname "
+                               "IN ('ack_items', 'queue_set')"),
+                     2);
+}
+
+/* A version 6 of the tree had them already. */
+static void records_survive_an_upgrade(void **state)
+{
+    dibs_store_state found;
+
+    (void)state;
+    assert_status(setup("postgres?schema=tree", DIBS_STORE_INIT, &found),
+                  DIBS_OK);
+    keep_records("postgres?schema=tree");
+    push_one("postgres?schema=tree");
+    take_and_ack("postgres?schema=tree", 2);
+    assert_true(pg_tell(&world_sv, "UPDATE tree.meta SET version = 6"));
+    upgrade("postgres?schema=tree");
+    assert_int_equal(pg_number(&world_sv, "SELECT count(*) FROM tree.done AS d "
+                                          "JOIN tree.queue AS q ON q.name = "
+                                          "d.queue WHERE q.keep_done = 8"),
+                     1);
 }
 
 static void schemas_know_nothing_of_each_other(void **state)
@@ -416,6 +518,8 @@ int main(void)
         cmocka_unit_test(what_is_not_there_is_named),
         cmocka_unit_test(a_newer_schema_is_refused),
         cmocka_unit_test(version_1_is_upgraded),
+        cmocka_unit_test(version_6_is_upgraded),
+        cmocka_unit_test(records_survive_an_upgrade),
         cmocka_unit_test(schemas_know_nothing_of_each_other),
         cmocka_unit_test(a_role_without_rights_is_denied),
         cmocka_unit_test(fences_rise_whatever_the_clock_does),

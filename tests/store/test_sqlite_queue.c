@@ -1,8 +1,10 @@
 /* test_sqlite_queue.c - the queues of the embedded store beyond the contract: another boot,
  * what is left behind, what is broken. */
 /* SPDX-License-Identifier: MIT */
+#include "core/client.h"
 #include "store/sqlite/conn.h"
 #include "store_world.h"
+#include <dibs/dibs.h>
 #include <inttypes.h>
 
 typedef struct taking {
@@ -143,12 +145,344 @@ static void an_empty_queue_keeps_its_numbers(void **state)
     dibs__store_close(st);
 }
 
+static void set_keep_done(world *w, dibs__store *st, uint32_t count)
+{
+    const dibs__queue_conf conf = {.keep_done = count};
+
+    assert_status(st->ops->queue_admin->set(st, "jobs", DIBS__SET_KEEP_DONE,
+                                            &conf, soon(), &w->err),
+                  DIBS_OK);
+}
+
+static bool count_view(const dibs__item_view *item, void *arg)
+{
+    assert_int_equal(item->place, DIBS__PLACE_DONE);
+    ++*(size_t *)arg;
+    return true;
+}
+
+static void expect_shown(world *w, dibs__store *st, size_t count)
+{
+    dibs__queue_stats stats;
+    size_t shown = 0;
+
+    assert_status(st->ops->queue_admin->stats(st, "jobs", soon(), &stats,
+                                              &w->err),
+                  DIBS_OK);
+    assert_int_equal(stats.done, count);
+    assert_status(st->ops->queue_admin->peek(st, "jobs", DIBS__PLACE_DONE, 0,
+                                             100, soon(), count_view, &shown,
+                                             &w->err),
+                  DIBS_OK);
+    assert_int_equal(shown, count);
+}
+
+/* Records of done items, and a table that notes how many each transaction drops. */
+static void make_records(world *w, dibs__store *st)
+{
+    set_keep_done(w, st, 5000);
+    world_sql(w->path,
+              "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n "
+              "WHERE i < 3500) INSERT INTO done SELECT i, (SELECT q FROM queue "
+              "WHERE name = 'jobs'), i, 1, 0, 1, 0, '', '', '' FROM n; "
+              "UPDATE queue SET done = 3500 WHERE name = 'jobs'; "
+              "CREATE TABLE piece(n INTEGER); "
+              "CREATE TRIGGER note AFTER UPDATE ON queue WHEN new.done < "
+              "old.done BEGIN INSERT INTO piece VALUES(old.done - new.done); "
+              "END");
+}
+
+/* Those beyond the bound are not shown, and not there. */
+static void records_do_not_grow_with_acks(void **state)
+{
+    world *w = *state;
+    dibs__store *st = world_open(w);
+    taking tk;
+
+    set_keep_done(w, st, 3);
+    tk = open_lane(w, st, "jobs", 7);
+    for (uint64_t i = 1; i <= 6; i++) {
+        push(w, st, "jobs", 5, i, DIBS_OK);
+        tk.ask.settle_count = 0;
+        assert_status(take(w, st, &tk, 1), DIBS_OK);
+        tk.settle =
+            (dibs__settlement){.verb = DIBS__ITEM_ACK, .token = tk.token};
+        tk.ask.settle_count = 1;
+        assert_status(take(w, st, &tk, 0), DIBS_OK);
+    }
+    assert_int_equal(world_number(w->path, "SELECT count(*) FROM done"), 3);
+    dibs__store_close(st);
+}
+
+/* Others have their turn in between. */
+static void a_lower_bound_drops_records_in_pieces(void **state)
+{
+    world *w = *state;
+    dibs__store *st = world_open(w);
+
+    make_records(w, st);
+    set_keep_done(w, st, 10);
+    expect_shown(w, st, 10);
+    assert_int_equal(world_number(w->path, "SELECT count(*) FROM done"), 10);
+    assert_int_equal(world_number(w->path, "SELECT min(id) FROM done"), 3491);
+    assert_int_equal(world_number(w->path, "SELECT sum(n) FROM piece"), 3490);
+    assert_int_equal(world_number(w->path, "SELECT max(n) FROM piece"),
+                     DIBS__PURGE_MAX);
+    dibs__store_close(st);
+}
+
+/* As a call leaves it that had no time for all of it: what is beyond the bound is not shown,
+ * and does not come back with a higher one. */
+static void records_that_are_left_are_not_shown(void **state)
+{
+    world *w = *state;
+    dibs__store *st = world_open(w);
+
+    make_records(w, st);
+    world_sql(w->path, "UPDATE queue SET keep_done = 10 WHERE name = 'jobs'");
+    expect_shown(w, st, 10);
+    set_keep_done(w, st, 60);
+    expect_shown(w, st, 10);
+    assert_int_equal(world_number(w->path, "SELECT max(n) FROM piece"),
+                     DIBS__PURGE_MAX);
+    assert_int_equal(world_number(w->path, "SELECT keep_done FROM queue "
+                                           "WHERE name = 'jobs'"),
+                     60);
+    dibs__store_close(st);
+}
+
+static int64_t records(const world *w)
+{
+    return world_number(w->path, "SELECT count(*) FROM done");
+}
+
+/* As a call leaves it that had no time to drop all of them: none is shown. */
+static void leave_records(world *w, dibs__store *st)
+{
+    make_records(w, st);
+    world_sql(w->path, "UPDATE queue SET keep_done = 0 WHERE name = 'jobs'");
+    expect_shown(w, st, 0);
+}
+
+static void an_ack_drops_what_a_bound_of_none_has_left(void **state)
+{
+    world *w = *state;
+    dibs__store *st = world_open(w);
+    taking tk;
+
+    leave_records(w, st);
+    push(w, st, "jobs", 5, 1, DIBS_OK);
+    tk = open_lane(w, st, "jobs", 7);
+    assert_status(take(w, st, &tk, 1), DIBS_OK);
+    tk.settle = (dibs__settlement){.verb = DIBS__ITEM_ACK, .token = tk.token};
+    tk.ask.settle_count = 1;
+    assert_status(take(w, st, &tk, 0), DIBS_OK);
+    assert_true(records(w) < 3500);
+    assert_int_equal(world_number(w->path, "SELECT done FROM queue "
+                                           "WHERE name = 'jobs'"),
+                     records(w));
+    dibs__store_close(st);
+}
+
+static void a_purge_drops_records_that_are_not_shown(void **state)
+{
+    world *w = *state;
+    dibs__store *st = world_open(w);
+    dibs_client *cl = NULL;
+    uint64_t purged = 7;
+
+    leave_records(w, st);
+    assert_status(dibs_open(w->url, NULL, &cl, &w->err), DIBS_OK);
+    assert_status(dibs_queue_purge(cl, "jobs", DIBS_ITEM_DONE, &purged,
+                                   &w->err),
+                  DIBS_OK);
+    assert_int_equal(purged, 0);
+    assert_int_equal(records(w), 0);
+    assert_int_equal(world_number(w->path, "SELECT max(n) FROM piece"),
+                     DIBS__PURGE_MAX);
+    dibs_close(cl);
+    dibs__store_close(st);
+}
+
+/* A queue that nobody uses goes only with its records. */
+static void records_keep_their_queue(void **state)
+{
+    world *w = *state;
+    dibs__store *st = world_open(w);
+
+    leave_records(w, st);
+    for (uint64_t i = 1; i <= 200; i++) {
+        push(w, st, "others", 9, i, DIBS_OK);
+        world_sql(w->path, "DELETE FROM item");
+    }
+    expect_shown(w, st, 0);
+    dibs__store_close(st);
+}
+
+static dibs_status pause_and_keep(world *w, dibs__store *st, uint32_t keep_done)
+{
+    const dibs__queue_conf conf = {.paused = true, .keep_done = keep_done};
+
+    return st->ops->queue_admin->set(st, "jobs",
+                                     DIBS__SET_PAUSED | DIBS__SET_KEEP_DONE,
+                                     &conf, soon(), &w->err);
+}
+
+/* Another resumes the queue when the first piece is done. */
+static void later_pieces_change_nothing_else(void **state)
+{
+    world *w = *state;
+    dibs__store *st = world_open(w);
+
+    make_records(w, st);
+    world_sql(w->path,
+              "CREATE TRIGGER resume AFTER INSERT ON piece WHEN "
+              "(SELECT count(*) FROM piece) = 1 BEGIN UPDATE queue SET "
+              "paused = 0 WHERE name = 'jobs'; END");
+    assert_status(pause_and_keep(w, st, 10), DIBS_OK);
+    assert_int_equal(records(w), 10);
+    assert_int_equal(world_number(w->path, "SELECT paused FROM queue "
+                                           "WHERE name = 'jobs'"),
+                     0);
+    dibs__store_close(st);
+}
+
+static void a_later_piece_says_why_it_failed(void **state)
+{
+    world *w = *state;
+    dibs__store *st = world_open(w);
+
+    make_records(w, st);
+    world_sql(w->path, "CREATE TRIGGER refuse AFTER INSERT ON piece WHEN "
+                       "(SELECT count(*) FROM piece) = 2 BEGIN "
+                       "SELECT RAISE(ABORT, 'planted cause'); END");
+    assert_status(pause_and_keep(w, st, 10), DIBS_UNKNOWN);
+    assert_non_null(strstr(w->err.message, "not all records of done items"));
+    assert_non_null(strstr(w->err.message, "planted cause"));
+    assert_int_equal(records(w), 2500);
+    dibs__store_close(st);
+}
+
+/* Writes to the same file, by another handle, after every piece of a purge. */
+typedef struct writer {
+    world *w;
+    dibs__store *st;
+    const dibs__queue_admin_ops *real;
+    uint64_t turns;
+} writer;
+
+static writer next_writer;
+
+static dibs_status
+purge_and_write(struct dibs__store *st, const char *queue, uint32_t places,
+                size_t max, dibsx_nsec deadline, size_t *purged,
+                dibs_error *err)
+{
+    writer *wr = &next_writer;
+    dibs_status rc =
+        wr->real->purge(st, queue, places, max, deadline, purged, err);
+
+    push(wr->w, wr->st, "others", 9, ++wr->turns, DIBS_OK);
+    return rc;
+}
+
+static dibs_client *open_client(world *w)
+{
+    dibs_client *cl = NULL;
+
+    assert_status(dibs_open(w->url, NULL, &cl, &w->err), DIBS_OK);
+    return cl;
+}
+
+static int64_t queues_left(const world *w)
+{
+    return world_number(w->path,
+                        "SELECT count(*) FROM queue WHERE name = 'jobs'");
+}
+
+static void others_write_between_the_pieces_of_a_removal(void **state)
+{
+    world *w = *state;
+    dibs__store *st = world_open(w);
+    dibs_client *cl = open_client(w);
+    const dibs__store_ops *real = cl->st->ops;
+    dibs__queue_admin_ops admin = *real->queue_admin;
+    dibs__store_ops ops = *real;
+
+    make_records(w, st);
+    next_writer = (writer){.w = w, .st = st, .real = real->queue_admin};
+    admin.purge = purge_and_write;
+    ops.queue_admin = &admin;
+    cl->st->ops = &ops;
+    assert_status(dibs_queue_remove(cl, "jobs", &w->err), DIBS_OK);
+    cl->st->ops = real;
+    assert_int_equal(next_writer.turns, 4);
+    assert_int_equal(queues_left(w), 0);
+    assert_int_equal(records(w), 0);
+    assert_int_equal(world_number(w->path, "SELECT max(n) FROM piece"),
+                     DIBS__PURGE_MAX);
+    assert_status(dibs_queue_remove(cl, "jobs", &w->err), DIBS_NOTFOUND);
+    dibs_close(cl);
+    dibs__store_close(st);
+}
+
+static void a_queue_in_use_keeps_its_records(void **state)
+{
+    world *w = *state;
+    dibs__store *st = world_open(w);
+    dibs_client *cl = open_client(w);
+
+    make_records(w, st);
+    push(w, st, "jobs", 5, 1, DIBS_OK);
+    assert_status(dibs_queue_remove(cl, "jobs", &w->err), DIBS_BUSY);
+    assert_int_equal(records(w), 3500);
+    assert_int_equal(queues_left(w), 1);
+    dibs_close(cl);
+    dibs__store_close(st);
+}
+
+static void a_removal_that_stops_can_be_repeated(void **state)
+{
+    world *w = *state;
+    dibs__store *st = world_open(w);
+    dibs_client *cl = open_client(w);
+
+    make_records(w, st);
+    world_sql(w->path, "CREATE TRIGGER refuse AFTER INSERT ON piece WHEN "
+                       "(SELECT count(*) FROM piece) = 3 BEGIN "
+                       "SELECT RAISE(ABORT, 'planted cause'); END");
+    assert_status(dibs_queue_remove(cl, "jobs", &w->err), DIBS_UNKNOWN);
+    assert_non_null(strstr(w->err.message, "planted cause"));
+    assert_int_equal(world_number(w->path, "SELECT keep_done FROM queue "
+                                           "WHERE name = 'jobs'"),
+                     5000);
+    assert_int_equal(records(w), 1500);
+    assert_int_equal(world_number(w->path, "SELECT min(id) FROM done"), 2001);
+    world_sql(w->path, "DROP TRIGGER refuse");
+    assert_status(dibs_queue_remove(cl, "jobs", &w->err), DIBS_OK);
+    assert_int_equal(queues_left(w), 0);
+    assert_int_equal(records(w), 0);
+    dibs_close(cl);
+    dibs__store_close(st);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         WORLD_TEST(a_reboot_returns_what_is_out),
         WORLD_TEST(done_leaves_nothing),
         WORLD_TEST(an_empty_queue_keeps_its_numbers),
+        WORLD_TEST(records_do_not_grow_with_acks),
+        WORLD_TEST(a_lower_bound_drops_records_in_pieces),
+        WORLD_TEST(records_that_are_left_are_not_shown),
+        WORLD_TEST(an_ack_drops_what_a_bound_of_none_has_left),
+        WORLD_TEST(a_purge_drops_records_that_are_not_shown),
+        WORLD_TEST(records_keep_their_queue),
+        WORLD_TEST(later_pieces_change_nothing_else),
+        WORLD_TEST(a_later_piece_says_why_it_failed),
+        WORLD_TEST(others_write_between_the_pieces_of_a_removal),
+        WORLD_TEST(a_queue_in_use_keeps_its_records),
+        WORLD_TEST(a_removal_that_stops_can_be_repeated),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -22,10 +22,12 @@ extern const char dibs__pg_sql_roster[];
 extern const char dibs__pg_sql_meter[];
 extern const char dibs__pg_sql_events[];
 extern const char dibs__pg_sql_queue[];
+extern const char dibs__pg_sql_commit[];
+extern const char dibs__pg_sql_done[];
+extern const char dibs__pg_sql_queue_common[];
 extern const char dibs__pg_sql_queue_item[];
 extern const char dibs__pg_sql_queue_step[];
 extern const char dibs__pg_sql_queue_admin[];
-extern const char dibs__pg_sql_commit[];
 
 enum { PARTS_MAX = 8 };
 
@@ -37,9 +39,10 @@ static const char *const makers[DIBS__PG_VERSION][PARTS_MAX] = {
     {dibs__pg_sql_rate},
     {dibs__pg_sql_roster},
     {dibs__pg_sql_meter},
-    {dibs__pg_sql_events, dibs__pg_sql_queue, dibs__pg_sql_queue_item,
-     dibs__pg_sql_queue_step, dibs__pg_sql_queue_admin},
+    {dibs__pg_sql_events, dibs__pg_sql_queue},
     {dibs__pg_sql_commit},
+    {dibs__pg_sql_done, dibs__pg_sql_queue_common, dibs__pg_sql_queue_item,
+     dibs__pg_sql_queue_step, dibs__pg_sql_queue_admin},
 };
 
 static dibs_status

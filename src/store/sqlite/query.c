@@ -177,7 +177,7 @@ const char *const dibs__sqlite_query_text[DIBS__SQL_COUNT] = {
         "DELETE FROM queue WHERE q IN (SELECT q FROM queue AS idle "
         "WHERE items = 0 AND dead = 0 AND paused = 0 AND serial = 0 AND "
         "cap = 0 AND tries = 0 AND deads = 0 AND lost_max = 0 AND "
-        "keep_done = 0 AND NOT EXISTS "
+        "keep_done = 0 AND done = 0 AND NOT EXISTS "
         "(SELECT 1 FROM lane WHERE q = idle.q) AND NOT EXISTS "
         "(SELECT 1 FROM pusher WHERE q = idle.q) AND NOT EXISTS "
         "(SELECT 1 FROM dedup WHERE q = idle.q) LIMIT 4)",

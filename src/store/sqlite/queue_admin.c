@@ -46,16 +46,40 @@ static dibs_status end_change(struct dibs__store *st, dibs__sqlite_shelf *shelf,
     return rc;
 }
 
-static dibs_status
-set_queue(struct dibs__store *st, const char *queue, uint32_t fields,
-          const dibs__queue_conf *conf, dibsx_nsec deadline, dibs_error *err)
+static dibs_status set_once(struct dibs__store *st, const char *queue,
+                            uint32_t fields, const dibs__queue_conf *conf,
+                            dibsx_nsec deadline, bool *more, dibs_error *err)
 {
     dibs__sqlite_shelf shelf;
     dibs_status rc = begin_change(st, queue, true, deadline, &shelf, err);
 
+    *more = false;
     if (rc == DIBS_OK)
-        rc = dibs__deliver_set(&shelf.base, fields, conf);
+        rc = dibs__deliver_set(&shelf.base, fields, conf, more);
     return end_change(st, &shelf, rc, err);
+}
+
+/* Records that are too many go in pieces, each in a transaction, between which others have
+ * their turn and may change what the first piece has set. If the time is over meanwhile, the
+ * settings may not be all there. */
+static dibs_status
+set_queue(struct dibs__store *st, const char *queue, uint32_t fields,
+          const dibs__queue_conf *conf, dibsx_nsec deadline, dibs_error *err)
+{
+    dibs_error failure = {0};
+    bool more = false;
+    dibs_status rc = set_once(st, queue, fields, conf, deadline, &more, err);
+
+    while (rc == DIBS_OK && more) {
+        rc = set_once(st, queue, DIBS__SET_KEEP_DONE, conf, deadline, &more,
+                      &failure);
+        if (rc != DIBS_OK)
+            return dibsx_fail_at(err, DIBS_UNKNOWN, failure.origin,
+                                 "not all records of done items were dropped: "
+                                 "%s; repeat the call",
+                                 failure.message);
+    }
+    return rc;
 }
 
 /* The numbers of two statements. Locks: cn. */
@@ -106,7 +130,9 @@ read_stats(struct dibs__store *st, const char *queue, dibsx_nsec deadline,
     if (rc == DIBS_OK) {
         out->conf = dibs__deliver_conf(head);
         out->dead = head->dead;
-        out->done = head->done;
+        out->done = head->done < head->conf.keep_done ? head->done
+                                                      : head->conf.keep_done;
+        out->beyond = head->done - out->done;
         out->pushed = head->pushed;
         out->delivered = head->delivered;
         out->acked = head->acked;
@@ -201,10 +227,14 @@ copy_items(const dibs__sqlite_shelf *shelf, dibs__item_place place, size_t skip,
            size_t max, dibsx_buf *views, dibs_error *err)
 {
     sqlite3_stmt *stmt;
-    dibs_status rc =
-        dibs__sqlite_ask(shelf->cn, &stmt, err, query_of(place), "iii",
-                         shelf->q, (int64_t)skip, (int64_t)max);
+    size_t kept = shelf->base.head.conf.keep_done;
+    dibs_status rc;
 
+    /* Records beyond the bound are about to go. */
+    if (place == DIBS__PLACE_DONE && max > (kept > skip ? kept - skip : 0))
+        max = kept > skip ? kept - skip : 0;
+    rc = dibs__sqlite_ask(shelf->cn, &stmt, err, query_of(place), "iii",
+                          shelf->q, (int64_t)skip, (int64_t)max);
     while (rc == DIBS_OK) {
         rc = dibs__sqlite_row(shelf->cn, stmt, err);
         if (rc != DIBS_OK)

@@ -377,4 +377,4 @@ BEGIN
 END
 $$;
 
-UPDATE @schema@.meta SET version = 5;
+UPDATE @schema@.meta SET version = 7;
