@@ -7,6 +7,7 @@
 #include "jobs/board_start.h"
 #include "serve/ask.h"
 #include "serve/audit.h"
+#include "serve/bulk.h"
 #include "serve/daemon.h"
 #include "serve/job_ask.h"
 #include "serve/problem.h"
@@ -167,21 +168,26 @@ static void note_many(dibs__http_exchange *ex, const char *match, bool pause,
     dibs__serve_audit_note(ex, action_of(pause), match, 0, reason, DIBS_OK);
 }
 
-/* Changes the jobs of the picture that match, and lists them. Returns how many changed,
- * or may have. */
+/* Changes the jobs of the picture that match, as long as there is time, and lists them.
+ * Returns how many changed, or may have; *left are those that were not tried. */
 static size_t
 change_rows(dibs__http_exchange *ex, const dibs__board_picture *picture,
             const char *match, bool pause, const pause_ask *ask, dibsx_json *js,
-            dibs_error *err)
+            size_t *left, dibs_error *err)
 {
+    const dibsx_nsec end = dibs__bulk_end();
     dibs_status rc = DIBS_OK;
     size_t changed = 0;
 
-    for (size_t i = 0; i < picture->count && rc == DIBS_OK; i++) {
+    for (size_t i = 0; i < picture->count; i++) {
         const dibs__job_state *state = &picture->rows[i].state;
 
         if (fnmatch(match, state->job, 0) != 0 || state->paused == pause)
             continue;
+        if (rc != DIBS_OK || dibs__bulk_over(end)) {
+            ++*left;
+            continue;
+        }
         rc = change_job(&picture->board, state->job, pause, ask, err);
         dibs__serve_audit_log(ex, action_of(pause), state->job, 0,
                               ask->order.note, rc);
@@ -193,7 +199,7 @@ change_rows(dibs__http_exchange *ex, const dibs__board_picture *picture,
 }
 
 /* All jobs that match; those that are as they are to be stay so. The first failure ends
- * it, and the answer names the jobs before it. */
+ * it, and the answer names the jobs before it. Sent again, it goes on. */
 static void change_many(dibs__http_exchange *ex, bool pause)
 {
     const dibsx_json_node *body;
@@ -202,7 +208,7 @@ static void change_many(dibs__http_exchange *ex, bool pause)
     dibs_error err = {0};
     pause_ask ask;
     dibsx_json *js;
-    size_t changed;
+    size_t changed, left = 0;
 
     if (!dibs__serve_ask_body(ex,
                               pause ? "match reason until_at" : "match reason",
@@ -222,8 +228,9 @@ static void change_many(dibs__http_exchange *ex, bool pause)
     js = dibs__http_answer(ex, 200);
     dibsx_json_key(js, "jobs");
     dibsx_json_open(js, '[');
-    changed = change_rows(ex, picture, match, pause, &ask, js, &err);
+    changed = change_rows(ex, picture, match, pause, &ask, js, &left, &err);
     dibsx_json_close(js, ']');
+    dibsx_json_pair_uint(js, "left", left);
     if (changed > 0)
         note_many(ex, match, pause, ask.order.note, changed, err.status);
     if (err.status != DIBS_OK)

@@ -5,6 +5,7 @@
 #include "base/fail.h"
 #include "serve/ask.h"
 #include "serve/audit.h"
+#include "serve/bulk.h"
 #include "serve/daemon.h"
 #include "serve/manage.h"
 #include "serve/problem.h"
@@ -109,6 +110,8 @@ typedef struct sweep {
     dibsx_json *js;
     const char *reason;
     bool dry;
+    dibsx_nsec end;
+    bool cut;       /* there was no time for all */
     dibs_error err; /* the first that is not about a lease that has gone */
 } sweep;
 
@@ -142,8 +145,10 @@ static bool sweep_row(const dibs_lease_info *info, void *arg)
     bool on = true;
 
     for (size_t i = 0; i < info->holder_count && on; i++) {
-        if (info->holders[i].stale)
-            on = sweep_holder(sw, info->name, &info->holders[i]);
+        if (!info->holders[i].stale)
+            continue;
+        sw->cut = !sw->dry && dibs__bulk_over(sw->end);
+        on = !sw->cut && sweep_holder(sw, info->name, &info->holders[i]);
     }
     return on;
 }
@@ -163,11 +168,13 @@ void dibs__serve_post_break_stale(dibs__http_exchange *ex)
                               &sw.reason) ||
         !dibs__serve_ask_bool(ex, body, "dry_run", &sw.dry))
         return;
+    sw.end = dibs__bulk_end();
     sw.js = dibs__http_answer(ex, 200);
     dibsx_json_key(sw.js, "broken");
     dibsx_json_open(sw.js, '[');
     rc = dibs_lease_list(sv->cl, prefix, sweep_row, &sw, &err);
     dibsx_json_close(sw.js, ']');
+    dibsx_json_pair_bool(sw.js, "complete", !sw.cut);
     if (rc != DIBS_OK)
         (void)dibs__serve_fail(ex, &err);
     else if (sw.err.status != DIBS_OK)

@@ -3,6 +3,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "serve/ask.h"
 #include "serve/audit.h"
+#include "serve/bulk.h"
 #include "serve/daemon.h"
 #include "serve/noun_json.h"
 #include "serve/page.h"
@@ -243,23 +244,27 @@ void dibs__serve_post_queue_resume(dibs__http_exchange *ex)
     set_paused(ex, false);
 }
 
+static uint64_t count_places(const dibs_queue_info *info, uint32_t places)
+{
+    return (places & DIBS_ITEM_READY ? info->ready : 0) +
+           (places & DIBS_ITEM_LATER ? info->later : 0) +
+           (places & DIBS_ITEM_OUT ? info->out : 0) +
+           (places & DIBS_ITEM_DEAD ? info->dead : 0) +
+           (places & DIBS_ITEM_DONE ? info->done : 0);
+}
+
 /* Answers with the number that a bulk change did, and how many are left. */
 static void answer_bulk(dibs__http_exchange *ex, const char *name,
                         const char *what, uint64_t done, uint32_t places)
 {
     dibs_queue_info info;
-    uint64_t left = 0;
     dibsx_json *js;
 
     if (!read_stats(ex, name, &info))
         return;
-    left += places & DIBS_ITEM_READY ? info.ready : 0;
-    left += places & DIBS_ITEM_LATER ? info.later : 0;
-    left += places & DIBS_ITEM_OUT ? info.out : 0;
-    left += places & DIBS_ITEM_DEAD ? info.dead : 0;
     js = dibs__http_answer(ex, 200);
     dibsx_json_pair_uint(js, what, done);
-    dibsx_json_pair_uint(js, "left", left);
+    dibsx_json_pair_uint(js, "left", count_places(&info, places));
 }
 
 /* False: it was refused. */
@@ -292,6 +297,32 @@ static bool read_places(dibs__http_exchange *ex, const dibsx_json_node *body,
     return false;
 }
 
+/* Drops what was there at the beginning, or what of it there is time for. It asks also when
+ * nothing is shown: there may be records of done items that are not. */
+static dibs_status
+purge_queue(dibs__serve *sv, const char *name, uint32_t places,
+            uint64_t *purged, dibs_error *err)
+{
+    const dibsx_nsec end = dibs__bulk_end();
+    dibs_queue_info info = {.size = sizeof(info)};
+    uint64_t total, some;
+    dibs_status rc = dibs_queue_stats(sv->cl, name, &info, err);
+
+    if (rc != DIBS_OK)
+        return rc;
+    total = count_places(&info, places);
+    do {
+        const uint64_t rest = total - *purged;
+
+        rc = dibs_queue_purge_some(sv->cl, name, places,
+                                   rest < BULK_MAX ? rest : BULK_MAX, &some,
+                                   err);
+        *purged += some;
+    } while (rc == DIBS_OK && *purged < total && some > 0 &&
+             !dibs__bulk_over(end));
+    return rc == DIBS_NOTFOUND && *purged > 0 ? DIBS_OK : rc;
+}
+
 void dibs__serve_post_purge(dibs__http_exchange *ex)
 {
     dibs__serve *sv = dibs__http_arg(ex);
@@ -307,7 +338,7 @@ void dibs__serve_post_purge(dibs__http_exchange *ex)
         return;
     if (!dibs__serve_audit_begin(ex, "queue-purge", name, reason))
         return;
-    rc = dibs_queue_purge(sv->cl, name, places, &purged, &err);
+    rc = purge_queue(sv, name, places, &purged, &err);
     dibs__serve_audit_end(ex, "queue-purge", name, reason, rc);
     if (rc == DIBS_OK)
         answer_bulk(ex, name, "purged", purged, places);

@@ -3,10 +3,12 @@
 import contextlib
 import json
 import os
+import shutil
 import signal
 import socket
 import sqlite3
 import subprocess
+import tempfile
 import unittest
 
 from runtools import DIBS, PATIENCE, main, wait_until
@@ -160,6 +162,32 @@ class Lives(unittest.TestCase):
             self.assertEqual((over["store"]["up"], over["attention"][0]["kind"]), (False, "store"))
             self.assertIn("dibs_backend_up 0\n", daemon.get("/metrics").text)
             wait_until(lambda: 'dibs_backend_op_errors_total{op="look",status="UNAVAIL"}' in daemon.get("/metrics").text, "looks that failed")
+
+    def slow(self, step):
+        """A daemon whose steps of one kind take longer than a request may change things, and a store in a folder."""
+        folder = tempfile.mkdtemp(prefix="dibs-bulk-")
+        self.addCleanup(shutil.rmtree, folder, ignore_errors=True)
+        store = f"sqlite:{folder}/store.db"
+        return self.start(url=f"fault+{store}?step={step}&delay_ms=2100"), {"DIBS_URL": store, "PATH": os.environ["PATH"], "HOME": folder}
+
+    def test_a_change_of_many_is_bounded(self):
+        """A request ends after two seconds and says what is left; sent again, it goes on."""
+        daemon, env = self.slow("purge")
+        subprocess.run([DIBS, "queue", "push", "mail", "--lines"], input="x\n" * 2001, text=True, env=env, check=True,
+                       timeout=PATIENCE, stdout=subprocess.DEVNULL)
+        answers = [daemon.post("/v1/queues/mail/purge", {"states": ["ready"], "reason": "old"}).json for _ in range(3)]
+        self.assertEqual(answers, [{"purged": 1000, "left": 1001}, {"purged": 1000, "left": 1}, {"purged": 1, "left": 0}])
+        daemon, env = self.slow("commit")
+        with open(env["HOME"] + "/jobs.yaml", "w", encoding="utf-8") as file:
+            file.write("jobs: {one: {run: [x]}, two: {run: [x]}, three: {run: [x]}}\n")
+        subprocess.run([DIBS, "job", "load", file.name], env=env, check=True, timeout=PATIENCE, stdout=subprocess.DEVNULL)
+        left = []
+        for _ in range(3):
+            answer = wait_until(lambda: (lambda got: got if got["jobs"] else None)(
+                daemon.post("/v1/jobs/pause", {"match": "*"}).json), "a job that was paused")
+            self.assertEqual(len(answer["jobs"]), 1)
+            left.append(answer["left"])
+        self.assertEqual(left, [2, 1, 0])
 
     def test_no_entry_no_change(self):
         """An admin changes nothing that the trail does not keep; what an operator did stays done, and is counted."""

@@ -281,10 +281,10 @@ class Jobs(ServeCase):
         self.assertEqual(self.trail("nightly")[:2], [("job-resume", "admin", ""), ("job-pause", "admin", "disk is full")])
         self.assertEqual(self.daemon.get("/v1/jobs/nightly").json["status"], "due")
         own = len(self.trail("nightly"))
-        self.assertEqual(self.daemon.post("/v1/jobs/pause", {"match": "[gn]*", "reason": "r"}).json, {"jobs": ["graph", "nightly"]})
-        self.assertEqual(self.daemon.post("/v1/jobs/resume", {"match": "*"}).json, {"jobs": ["graph", "nightly"]})
+        self.assertEqual(self.daemon.post("/v1/jobs/pause", {"match": "[gn]*", "reason": "r"}).json, {"jobs": ["graph", "nightly"], "left": 0})
+        self.assertEqual(self.daemon.post("/v1/jobs/resume", {"match": "*"}).json, {"jobs": ["graph", "nightly"], "left": 0})
         # One entry for all of them, and a line of the log for each. A change of nothing has none.
-        self.assertEqual(self.daemon.post("/v1/jobs/resume", {"match": "*"}).json, {"jobs": []})
+        self.assertEqual(self.daemon.post("/v1/jobs/resume", {"match": "*"}).json, {"jobs": [], "left": 0})
         self.assertEqual(self.trail("[gn]*"), [("job-pause", "admin", "2 jobs: r")])
         self.assertEqual(self.trail("*"), [("job-resume", "admin", "2 jobs")])
         self.assertEqual(len(self.trail("nightly")), own)

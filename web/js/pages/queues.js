@@ -41,7 +41,7 @@ const askResume = q => confirm({
 const askPurge = (q, state, label) => confirm({
   title: 'Drop these messages?', danger: true, action: 'Drop them', reason: true, word: q.name,
   say: [`${many(q[state], 'message')} of `, code(q.name), ` are dropped: all that are in “${label}”.`], note: 'This cannot be undone.',
-  run: change(thing('v1/queues', q.name, 'purge'), { states: [state] }), done: got => `Dropped: ${many(got.purged, 'message')}`,
+  run: change(thing('v1/queues', q.name, 'purge'), { states: [state] }), done: got => `Dropped: ${many(got.purged, 'message')}` + (got.left ? `, ${count(got.left)} left` : ''),
 });
 const askRedrive = q => confirm({
   title: 'Redrive the dead letters?', action: 'Redrive', reason: true,
