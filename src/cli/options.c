@@ -52,6 +52,8 @@ static const dibs__option looking[] = {
      .letter = 'y',
      .help = "Do not ask; needed when there is no terminal."},
     {.name = "names", .help = "Print only the names, one on a line."},
+    {DIBS__ROW_TEXT("reason", "TEXT"),
+     .help = "Why, for the trail of the store (dibs trail)."},
     {DIBS__ROW_INTERVAL, .initial = "1s",
      .help = "How often to look; what comes and goes between two looks is not "
              "seen."},

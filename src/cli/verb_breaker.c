@@ -4,6 +4,7 @@
  * child: there is no lease to guard. Main thread only. */
 /* SPDX-License-Identifier: MIT */
 #include "base/clock.h"
+#include "cli/changes.h"
 #include "cli/options.h"
 #include "cli/print.h"
 #include "cli/verbs.h"
@@ -275,6 +276,24 @@ static int print_info(const dibs__command *cmd, const dibs_breaker_info *info)
     return dibs__report_end(&report);
 }
 
+static int force_state(const dibs__command *cmd, dibs_client *cl,
+                       dibs_breaker *br, dibs_breaker_state state)
+{
+    const char *name = dibs__operands(cmd)[0];
+    const char *action =
+        state == DIBS_BREAKER_CLOSED ? "breaker-reset" : "breaker-trip";
+    dibs_error err = {0};
+    int code = dibs__cli_change_begin(cmd, cl, action, name);
+
+    if (!code) {
+        dibs_status rc = dibs_breaker_force(br, state, &err);
+
+        dibs__cli_change_end(cmd, cl, action, name, rc);
+        code = rc == DIBS_OK ? 0 : dibs__cli_fail(cmd, &err);
+    }
+    return code;
+}
+
 /* Sets the state, unless it is only to be shown, and prints it. */
 static int show_or_set(const dibs__command *cmd, const dibs_breaker_state *set)
 {
@@ -292,12 +311,17 @@ static int show_or_set(const dibs__command *cmd, const dibs_breaker_state *set)
     else if (*set == DIBS_BREAKER_OPEN)
         opts.recovery_ms = ms_of(cmd, "recovery");
     if (dibs_breaker_new(cl, dibs__operands(cmd)[0], &opts, &br, &err) !=
-            DIBS_OK ||
-        (set && dibs_breaker_force(br, *set, &err) != DIBS_OK) ||
-        dibs_breaker_get(br, &info, &err) != DIBS_OK)
+        DIBS_OK)
+        code = dibs__cli_fail(cmd, &err);
+    else if (set)
+        code = force_state(cmd, cl, br, *set);
+    if (code)
+        goto out;
+    if (dibs_breaker_get(br, &info, &err) != DIBS_OK)
         code = dibs__cli_fail(cmd, &err);
     else if (!set || dibs__opt_flag(cmd, "json"))
         code = print_info(cmd, &info);
+out:
     dibs_breaker_free(br);
     dibs_close(cl);
     return code;
@@ -426,7 +450,7 @@ const dibs__verb dibs__verb_breaker_open = {
                 "  dibs breaker open pay && ./maintain; dibs breaker close "
                 "pay\n",
     .exits = "0 it is open\n",
-    .options = "json",
+    .options = "json,reason",
     .min_operands = 1,
     .max_operands = 1,
     .run = open_breaker,
@@ -437,7 +461,7 @@ const dibs__verb dibs__verb_breaker_close = {
     .operands = "NAME",
     .summary = "close a breaker by hand",
     .exits = "0 it is closed\n",
-    .options = "json",
+    .options = "json,reason",
     .min_operands = 1,
     .max_operands = 1,
     .run = close_breaker,

@@ -1,6 +1,7 @@
 /* verb_job_nodes.c - job nodes and job drain: the nodes of a board. */
 /* SPDX-License-Identifier: MIT */
 #include "base/alloc.h"
+#include "cli/changes.h"
 #include "cli/job_board.h"
 #include "cli/print.h"
 #include "cli/verbs.h"
@@ -225,13 +226,19 @@ static int drain_listed(const dibs__command *cmd, const dibs__board *board,
     bool doubt = false;
     dibs_error err = {0};
     dibs__intent in;
-    int code = 0;
+    dibs_status rc;
+    int code;
 
     if (!found)
         return 1;
+    code = dibs__cli_change_begin(cmd, board->cl, "node-drain", found->id);
+    if (code)
+        return code;
     dibs__intent_init(&in);
     dibs__node_record_drain(found->id, found->until_us, &in);
-    if (dibs__board_commit(board, &in, &doubt, &err) != DIBS_OK)
+    rc = dibs__board_commit(board, &in, &doubt, &err);
+    dibs__cli_change_end(cmd, board->cl, "node-drain", found->id, rc);
+    if (rc != DIBS_OK)
         code = dibs__cli_fail(cmd, &err);
     dibs__intent_fini(&in);
     return code;
@@ -266,6 +273,7 @@ const dibs__verb dibs__verb_job_drain = {
         "does not wait; dibs job nodes shows the node until it has left.\n",
     .examples = "  dibs job drain 254b81d2\n",
     .exits = "1 there is no such node\n",
+    .options = "reason",
     .min_operands = 1,
     .max_operands = 1,
     .run = drain_node,

@@ -1,12 +1,14 @@
 /* verb_job_pause.c - job pause, unpause, reset and rm: an operator's changes of jobs. */
 /* SPDX-License-Identifier: MIT */
 #include "base/fail.h"
+#include "cli/changes.h"
 #include "cli/job_board.h"
 #include "cli/verbs.h"
 #include "jobs/board_change.h"
 #include "jobs/board_set.h"
 #include "jobs/moment.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static dibs_status
@@ -38,9 +40,16 @@ static dibs_status reset_one(const dibs__board *board, const char *job,
 }
 
 typedef struct change {
+    const char *action; /* for the trail */
     change_fn *fn;
     const dibs__pause_order *order;
+    size_t changed; /* of many: jobs that have, or may have */
 } change;
+
+static const char *reason_of(const dibs__command *cmd, const change *c)
+{
+    return c->order ? c->order->note : dibs__cli_change_reason(cmd);
+}
 
 static int change_one(const dibs__command *cmd, dibs__open_board *ob,
                       const char *name, const change *c)
@@ -48,18 +57,43 @@ static int change_one(const dibs__command *cmd, dibs__open_board *ob,
     dibs_error err = {0};
     dibs_status rc = c->fn(&ob->board, name, c->order, &err);
 
+    dibs__cli_change_made(cmd, ob->cl, c->action, name, reason_of(cmd, c), rc);
     return rc == DIBS_OK ? 0 : dibs__cli_fail(cmd, &err);
 }
 
 static int change_listed(const dibs__command *cmd, dibs__open_board *ob,
                          const dibs__job_state *state, void *arg)
 {
-    return change_one(cmd, ob, state->job, arg);
+    change *c = arg;
+    dibs_error err = {0};
+    dibs_status rc = c->fn(&ob->board, state->job, c->order, &err);
+
+    c->changed += rc == DIBS_OK || rc == DIBS_UNKNOWN;
+    return rc == DIBS_OK ? 0 : dibs__cli_fail(cmd, &err);
+}
+
+/* One entry for all jobs, as the daemon has it: the trail keeps 1,000, and one each
+ * could push out all others. */
+static int change_matching(const dibs__command *cmd, dibs__open_board *ob,
+                           const char *match, change *c)
+{
+    const char *why = reason_of(cmd, c);
+    char reason[DIBS__RUN_NOTE_SIZE + 32];
+    int code = dibs__board_each(cmd, ob, match, change_listed, c);
+
+    if (c->changed == 0)
+        return code;
+    (void)snprintf(reason, sizeof(reason), "%zu job%s%s%s", c->changed,
+                   c->changed == 1 ? "" : "s", why && *why ? ": " : "",
+                   why ? why : "");
+    dibs__cli_change_made(cmd, ob->cl, c->action, match ? match : "*", reason,
+                          DIBS_OK);
+    return code;
 }
 
 /* The jobs that are named, or all that match. */
 static int
-change_jobs(const dibs__command *cmd, dibs__open_board *ob, const change *c)
+change_jobs(const dibs__command *cmd, dibs__open_board *ob, change *c)
 {
     char *const *names = dibs__operands(cmd);
     const char *match = dibs__opt_text(cmd, "match");
@@ -71,8 +105,7 @@ change_jobs(const dibs__command *cmd, dibs__open_board *ob, const change *c)
         return DIBS__EXIT_USAGE;
     }
     if (!names[0])
-        return dibs__board_each(cmd, ob, match, change_listed,
-                                (void *)(size_t)c);
+        return change_matching(cmd, ob, match, c);
     for (size_t i = 0; names[i]; i++) {
         int one = change_one(cmd, ob, names[i], c);
 
@@ -87,7 +120,7 @@ static int pause_jobs(const dibs__command *cmd)
     const char *note = dibs__opt_text(cmd, "note");
     dibs__open_board ob;
     dibs__pause_order o = {.by = ob.who, .note = note ? note : ""};
-    change c = {dibs__board_pause, &o};
+    change c = {"job-pause", dibs__board_pause, &o, 0};
     dibs__zone *utc = NULL;
     dibs_error err = {0};
     int64_t until_s = 0;
@@ -117,7 +150,7 @@ static int pause_jobs(const dibs__command *cmd)
 
 static int unpause_jobs(const dibs__command *cmd)
 {
-    change c = {unpause_one, NULL};
+    change c = {"job-resume", unpause_one, NULL, 0};
     dibs__open_board ob;
     int code = dibs__board_open(cmd, &ob);
 
@@ -129,7 +162,7 @@ static int unpause_jobs(const dibs__command *cmd)
 
 static int reset_job(const dibs__command *cmd)
 {
-    change c = {reset_one, NULL};
+    change c = {"job-reset", reset_one, NULL, 0};
     dibs__open_board ob;
     int code = dibs__board_open(cmd, &ob);
 
@@ -141,13 +174,19 @@ static int reset_job(const dibs__command *cmd)
 
 static int remove_job(const dibs__command *cmd)
 {
+    const char *name = dibs__operands(cmd)[0];
     dibs__open_board ob;
     dibs_error err = {0};
     int code = dibs__board_open(cmd, &ob);
 
-    if (!code &&
-        dibs__board_remove(&ob.board, dibs__operands(cmd)[0], &err) != DIBS_OK)
-        code = dibs__cli_fail(cmd, &err);
+    if (!code)
+        code = dibs__cli_change_begin(cmd, ob.cl, "job-rm", name);
+    if (!code) {
+        dibs_status rc = dibs__board_remove(&ob.board, name, &err);
+
+        dibs__cli_change_end(cmd, ob.cl, "job-rm", name, rc);
+        code = rc == DIBS_OK ? 0 : dibs__cli_fail(cmd, &err);
+    }
     dibs__board_close(&ob);
     return code;
 }
@@ -189,6 +228,7 @@ const dibs__verb dibs__verb_job_unpause = {
              "paused stays as it is.\n",
     .examples = "  dibs job unpause --match 'billing-*'\n",
     .exits = "1 there is no such job\n",
+    .options = "reason",
     .max_operands = -1,
     .run = unpause_jobs,
 };
@@ -202,6 +242,7 @@ const dibs__verb dibs__verb_job_reset = {
              "would wait until it has caught up.\n",
     .examples = "  dibs job reset nightly\n",
     .exits = "1 there is no such job\n",
+    .options = "reason",
     .min_operands = 1,
     .max_operands = 1,
     .run = reset_job,
@@ -216,6 +257,7 @@ const dibs__verb dibs__verb_job_rm = {
              "brings it back, with a higher version or --force.\n",
     .examples = "  dibs job rm nightly\n",
     .exits = "1 there is no such job\n",
+    .options = "reason",
     .min_operands = 1,
     .max_operands = 1,
     .run = remove_job,

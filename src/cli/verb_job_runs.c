@@ -2,6 +2,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/clock.h"
 #include "base/fail.h"
+#include "cli/changes.h"
 #include "cli/job_board.h"
 #include "cli/print.h"
 #include "cli/verbs.h"
@@ -181,6 +182,8 @@ static int rerun_run(const dibs__command *cmd)
         if (rc == DIBS_OK)
             rc = dibs__board_rerun(&ob.board, &older, id,
                                    dibs__opt_text(cmd, "from"), &err);
+        dibs__cli_change_made(cmd, ob.cl, "run-rerun", dibs__operands(cmd)[0],
+                              dibs__cli_change_reason(cmd), rc);
         code = rc == DIBS_OK ? report_run(cmd, &ob, id)
                              : dibs__cli_fail(cmd, &err);
     }
@@ -202,6 +205,8 @@ static int cancel_runs(const dibs__command *cmd)
         dibs_status rc = dibs__board_cancel(&ob.board, ids[i], &err);
         int one = rc == DIBS_OK ? 0 : dibs__cli_fail(cmd, &err);
 
+        dibs__cli_change_made(cmd, ob.cl, "run-cancel", ids[i],
+                              dibs__cli_change_reason(cmd), rc);
         first = first ? first : one;
     }
     dibs__board_close(&ob);
@@ -290,7 +295,7 @@ const dibs__verb dibs__verb_job_rerun = {
     .examples = "  dibs job rerun etl@20261115T020000Z --from load\n",
     .exits = "1 there is no such run or step; with --wait: the run "
              "failed\n" RUN_EXITS,
-    .options = "json",
+    .options = "json,reason",
     .min_operands = 1,
     .max_operands = 1,
     .run = rerun_run,
@@ -306,6 +311,7 @@ const dibs__verb dibs__verb_job_cancel = {
              "too.\n",
     .examples = "  dibs job cancel nightly@20261115T020000Z\n",
     .exits = "1 there is no such run, or it has ended\n",
+    .options = "reason",
     .min_operands = 1,
     .max_operands = -1,
     .run = cancel_runs,

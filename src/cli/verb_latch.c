@@ -1,6 +1,7 @@
 /* verb_latch.c - latch count-down, wait, ls, show, reset. */
 /* SPDX-License-Identifier: MIT */
 #include "base/clock.h"
+#include "cli/changes.h"
 #include "cli/list_verb.h"
 #include "cli/options.h"
 #include "cli/print.h"
@@ -176,14 +177,20 @@ static int list_latches(const dibs__command *cmd)
 
 static int reset_latch(const dibs__command *cmd)
 {
+    const char *name = dibs__operands(cmd)[0];
     dibs_client *cl = NULL;
     dibs_error err = {0};
     int code = dibs__cli_open(cmd, &cl);
 
     if (code)
         return code;
-    if (dibs_latch_reset(cl, dibs__operands(cmd)[0], &err) != DIBS_OK)
-        code = dibs__cli_fail(cmd, &err);
+    code = dibs__cli_change_begin(cmd, cl, "latch-reset", name);
+    if (!code) {
+        dibs_status rc = dibs_latch_reset(cl, name, &err);
+
+        dibs__cli_change_end(cmd, cl, "latch-reset", name, rc);
+        code = rc == DIBS_OK ? 0 : dibs__cli_fail(cmd, &err);
+    }
     dibs_close(cl);
     return code;
 }
@@ -276,6 +283,7 @@ const dibs__verb dibs__verb_latch_reset = {
     .summary = "close a latch and forget its counts",
     .exits = "0 it is closed\n"
              "1 nobody has counted\n",
+    .options = "reason",
     .min_operands = 1,
     .max_operands = 1,
     .run = reset_latch,

@@ -1,6 +1,7 @@
 /* verb_queue.c - queue ls, stats, set, pause, resume, rm: queues as a whole. */
 /* SPDX-License-Identifier: MIT */
 #include "base/clock.h"
+#include "cli/changes.h"
 #include "cli/list_verb.h"
 #include "cli/options.h"
 #include "cli/verbs.h"
@@ -299,6 +300,7 @@ static int change_settings(const dibs__command *cmd)
     dibs_queue_settings set = read_settings(cmd);
     dibs_client *cl = NULL;
     dibs_error err = {0};
+    dibs_status rc;
     int code;
 
     if (set.fields == 0) {
@@ -309,7 +311,10 @@ static int change_settings(const dibs__command *cmd)
     code = dibs__cli_open(cmd, &cl);
     if (code)
         return code;
-    if (dibs_queue_set(cl, dibs__operands(cmd)[0], &set, &err) != DIBS_OK)
+    rc = dibs_queue_set(cl, dibs__operands(cmd)[0], &set, &err);
+    dibs__cli_change_made(cmd, cl, "queue-set", dibs__operands(cmd)[0],
+                          dibs__cli_change_reason(cmd), rc);
+    if (rc != DIBS_OK)
         code = dibs__cli_fail(cmd, &err);
     dibs_close(cl);
     return code;
@@ -319,15 +324,20 @@ static int change_settings(const dibs__command *cmd)
 typedef dibs_status
 queue_fn(dibs_client *cl, const char *queue, dibs_error *err);
 
-static int call_queue(const dibs__command *cmd, queue_fn *call)
+static int
+call_queue(const dibs__command *cmd, const char *action, queue_fn *call)
 {
     dibs_client *cl = NULL;
     dibs_error err = {0};
+    dibs_status rc;
     int code = dibs__cli_open(cmd, &cl);
 
     if (code)
         return code;
-    if (call(cl, dibs__operands(cmd)[0], &err) != DIBS_OK)
+    rc = call(cl, dibs__operands(cmd)[0], &err);
+    dibs__cli_change_made(cmd, cl, action, dibs__operands(cmd)[0],
+                          dibs__cli_change_reason(cmd), rc);
+    if (rc != DIBS_OK)
         code = dibs__cli_fail(cmd, &err);
     dibs_close(cl);
     return code;
@@ -335,17 +345,17 @@ static int call_queue(const dibs__command *cmd, queue_fn *call)
 
 static int pause_queue(const dibs__command *cmd)
 {
-    return call_queue(cmd, dibs_queue_pause);
+    return call_queue(cmd, "queue-pause", dibs_queue_pause);
 }
 
 static int resume_queue(const dibs__command *cmd)
 {
-    return call_queue(cmd, dibs_queue_resume);
+    return call_queue(cmd, "queue-resume", dibs_queue_resume);
 }
 
 static int remove_queue(const dibs__command *cmd)
 {
-    return call_queue(cmd, dibs_queue_remove);
+    return call_queue(cmd, "queue-rm", dibs_queue_remove);
 }
 
 static const dibs__option options[] = {
@@ -428,6 +438,7 @@ const dibs__verb dibs__verb_queue_set = {
     .examples = "Three attempts, and no more than 10,000 items:\n"
                 "  dibs queue set mail --tries 3 --cap 10000\n",
     .exits = "0 changed\n",
+    .options = "reason",
     .min_operands = 1,
     .max_operands = 1,
     .kind = DIBS__QUEUES,
@@ -441,6 +452,7 @@ const dibs__verb dibs__verb_queue_pause = {
     .about = "Pushes go on, and so does the work on items that are out. "
              "A paused queue stays so until dibs queue resume.\n",
     .exits = "0 paused, also if it was\n",
+    .options = "reason",
     .min_operands = 1,
     .max_operands = 1,
     .kind = DIBS__QUEUES,
@@ -452,6 +464,7 @@ const dibs__verb dibs__verb_queue_resume = {
     .operands = "NAME",
     .summary = "deliver again",
     .exits = "0 resumed, also if it was not paused\n",
+    .options = "reason",
     .min_operands = 1,
     .max_operands = 1,
     .kind = DIBS__QUEUES,
@@ -465,6 +478,7 @@ const dibs__verb dibs__verb_queue_rm = {
     .exits = "0 removed\n"
              "1 there is no such queue\n"
              "75 it has items, dead letters or workers; purge it first\n",
+    .options = "reason",
     .min_operands = 1,
     .max_operands = 1,
     .kind = DIBS__QUEUES,

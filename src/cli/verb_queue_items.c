@@ -1,6 +1,7 @@
 /* verb_queue_items.c - queue peek, dead, purge, redrive: the items of a queue. */
 /* SPDX-License-Identifier: MIT */
 #include "base/clock.h"
+#include "cli/changes.h"
 #include "cli/confirm.h"
 #include "cli/list_verb.h"
 #include "cli/options.h"
@@ -204,10 +205,15 @@ static int purge_items(const dibs__command *cmd)
         code = dibs__cli_open(cmd, &cl);
     if (!code)
         code = confirm_change(cmd, cl, "drop", count_purged);
+    if (!code)
+        code = dibs__cli_change_begin(cmd, cl, "queue-purge",
+                                      dibs__operands(cmd)[0]);
     if (!code) {
         dibs_status rc = dibs_queue_purge(cl, dibs__operands(cmd)[0],
                                           purge_places(cmd), &purged, &err);
 
+        dibs__cli_change_end_items(cmd, cl, "queue-purge",
+                                   dibs__operands(cmd)[0], purged, rc);
         reported = rc == DIBS_OK || purged > 0
                        ? report_change(cmd, "purged", purged)
                        : 0;
@@ -263,10 +269,15 @@ static int redrive_items(const dibs__command *cmd)
         code = dibs__cli_open(cmd, &cl);
     if (!code)
         code = confirm_change(cmd, cl, "redrive", count_redriven);
+    if (!code)
+        code = dibs__cli_change_begin(cmd, cl, "queue-redrive",
+                                      dibs__operands(cmd)[0]);
     if (!code) {
         dibs_status rc = dibs_queue_redrive(cl, dibs__operands(cmd)[0], id, max,
                                             &redriven, &err);
 
+        dibs__cli_change_end_items(cmd, cl, "queue-redrive",
+                                   dibs__operands(cmd)[0], redriven, rc);
         reported = rc == DIBS_OK || redriven > 0
                        ? report_change(cmd, "redriven", redriven)
                        : 0;
@@ -353,7 +364,7 @@ const dibs__verb dibs__verb_queue_purge = {
                 "  dibs queue purge mail --dead --yes\n",
     .exits = "0 purged, also if there was nothing\n"
              "1 there is no such queue, or the answer was no\n",
-    .options = "json,yes",
+    .options = "json,yes,reason",
     .min_operands = 1,
     .max_operands = 1,
     .kind = DIBS__QUEUES,
@@ -373,7 +384,7 @@ const dibs__verb dibs__verb_queue_redrive = {
     .exits = "0 redriven, also if there was nothing\n"
              "1 there is no such queue or dead letter, or the answer was no\n"
              "75 the queue is full\n",
-    .options = "json,yes",
+    .options = "json,yes,reason",
     .min_operands = 1,
     .max_operands = 2,
     .kind = DIBS__QUEUES,

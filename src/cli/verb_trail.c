@@ -169,9 +169,9 @@ const dibs__verb dibs__verb_trail = {
     .about =
         "One line for each lease that was broken: when, which name and "
         "fence, who had it, who broke it, and why; and one for each change "
-        "that an operator made through 'dibs serve', such as queue-purge or "
-        "job-pause. The store keeps the latest thousand or so. Only names that "
-        "begin with PREFIX, if it is given. "
+        "that an operator made with a verb or through 'dibs serve', such as "
+        "queue-purge or job-pause. The store keeps the latest thousand or so. "
+        "Only names that begin with PREFIX, if it is given. "
         "With --follow each line is printed as it comes; with --json as "
         "well, each is an object.\n",
     .examples = "Breaks of the nightly lock, and by whom:\n"

@@ -16,45 +16,21 @@ bool dibs__serve_ask_change(dibs__http_exchange *ex, const char *fields,
                                 reason);
 }
 
-void dibs__serve_audit_cause(dibs__http_exchange *ex, const char *reason,
-                             char out[DIBS__SERVE_CAUSE_MAX])
+/* Why, by whom and from where, as the request has it. */
+static dibs__change_cause cause_of(dibs__http_exchange *ex, const char *reason)
 {
     const dibs__serve_caller *caller = dibs__serve_caller_of(ex);
 
-    snprintf(out, DIBS__SERVE_CAUSE_MAX, "%.256s%s[who=%s from=%s request=%s]",
-             reason ? reason : "", reason ? " " : "", caller->name,
-             caller->peer, caller->request_id);
+    return (dibs__change_cause){reason, caller->name, caller->peer,
+                                caller->request_id};
 }
 
-/* Cuts " key=" off the end of the text; what is after it, or "". */
-static const char *cut_last(char *text, const char *key)
+void dibs__serve_audit_cause(dibs__http_exchange *ex, const char *reason,
+                             char out[DIBS__CHANGE_CAUSE_MAX])
 {
-    char *at = strstr(text, key);
+    const dibs__change_cause cause = cause_of(ex, reason);
 
-    if (!at)
-        return "";
-    *at = '\0';
-    return at + strlen(key);
-}
-
-void dibs__serve_audit_split(char *text, dibs__serve_cause *cause)
-{
-    const size_t len = strlen(text);
-    char *open = NULL;
-
-    *cause = (dibs__serve_cause){text, "", "", ""};
-    /* A reason may have brackets too: the last ones are the daemon's. */
-    for (char *at = strstr(text, "[who="); at; at = strstr(at + 1, "[who="))
-        open = at;
-    if (!open || text[len - 1] != ']')
-        return;
-    text[len - 1] = '\0';
-    cause->request = cut_last(open, " request=");
-    cause->from = cut_last(open, " from=");
-    cause->who = open + 5;
-    *open = '\0';
-    if (open > text && open[-1] == ' ')
-        open[-1] = '\0';
+    dibs__change_write(&cause, out);
 }
 
 void dibs__serve_audit_log(dibs__http_exchange *ex, const char *action,
@@ -76,33 +52,33 @@ void dibs__serve_audit_log(dibs__http_exchange *ex, const char *action,
                     "%s %s", caller->name, action);
 }
 
-/* After DIBS_UNKNOWN it may have been done, which somebody will want to know. */
-static bool may_be_done(dibs_status rc)
+/* False, after a line of the log: the trail did not take an entry. */
+static bool is_taken(dibs__http_exchange *ex, const dibs__change *change,
+                     dibs_status rc, const dibs_error *err)
 {
-    return rc == DIBS_OK || rc == DIBS_UNKNOWN;
+    dibs__serve *sv = dibs__http_arg(ex);
+
+    if (rc == DIBS_OK)
+        return true;
+    dibs__serve_counts_audit(&sv->counts);
+    dibs__serve_say(&sv->log, DIBS_LOG_WARN, "audit_failed",
+                    DIBS__SERVE_FACTS({"action", change->action, 0},
+                                      {"target", change->target, 0}),
+                    "the trail did not take %s of %s: %s", change->action,
+                    change->target, err->message);
+    return false;
 }
 
-/* False: the trail did not take it. A store without logs has no trail, as docs/serve.md
- * says; and a thing that cannot have such a name is not changed anyway. */
+/* False: the trail did not take it. */
 static bool add_entry(dibs__http_exchange *ex, const char *action,
                       const char *target, uint64_t fence, const char *reason)
 {
     dibs__serve *sv = dibs__http_arg(ex);
-    char cause[DIBS__SERVE_CAUSE_MAX];
+    const dibs__change change = {action, target, fence, cause_of(ex, reason)};
     dibs_error err = {0};
-    dibs_status rc;
+    dibs_status rc = dibs__change_add(sv->cl, &change, &err);
 
-    dibs__serve_audit_cause(ex, reason, cause);
-    rc = dibs_trail_add(sv->cl, action, target, fence, cause, &err);
-    if (rc == DIBS_OK || rc == DIBS_UNSUPPORTED || rc == DIBS_INVALID)
-        return true;
-    dibs__serve_counts_audit(&sv->counts);
-    dibs__serve_say(&sv->log, DIBS_LOG_WARN, "audit_failed",
-                    DIBS__SERVE_FACTS({"action", action, 0},
-                                      {"target", target, 0}),
-                    "the trail did not take %s of %s: %s", action, target,
-                    err.message);
-    return false;
+    return is_taken(ex, &change, rc, &err);
 }
 
 void dibs__serve_audit_note(dibs__http_exchange *ex, const char *action,
@@ -110,7 +86,7 @@ void dibs__serve_audit_note(dibs__http_exchange *ex, const char *action,
                             const char *reason, dibs_status rc)
 {
     dibs__serve_audit_log(ex, action, target, fence, reason, rc);
-    if (may_be_done(rc))
+    if (dibs__change_may_be_done(rc))
         (void)add_entry(ex, action, target, fence, reason);
 }
 
@@ -126,15 +102,24 @@ bool dibs__serve_audit_begin(dibs__http_exchange *ex, const char *action,
     return false;
 }
 
+void dibs__serve_audit_end_items(dibs__http_exchange *ex, const char *action,
+                                 const char *target, const char *reason,
+                                 uint64_t done, dibs_status rc)
+{
+    dibs__serve *sv = dibs__http_arg(ex);
+    const dibs__change change = {action, target, 0, cause_of(ex, NULL)};
+    dibs_error err = {0};
+
+    dibs__serve_audit_log(ex, action, target, 0, reason, rc);
+    if (!dibs__change_may_be_done(rc))
+        (void)is_taken(ex, &change,
+                       dibs__change_add_failed(sv->cl, &change, rc, done, &err),
+                       &err);
+}
+
 void dibs__serve_audit_end(dibs__http_exchange *ex, const char *action,
                            const char *target, const char *reason,
                            dibs_status rc)
 {
-    char failed[32];
-
-    dibs__serve_audit_log(ex, action, target, 0, reason, rc);
-    if (may_be_done(rc))
-        return;
-    snprintf(failed, sizeof(failed), "%s-failed", action);
-    (void)add_entry(ex, failed, target, 0, dibs_status_name(rc));
+    dibs__serve_audit_end_items(ex, action, target, reason, 0, rc);
 }

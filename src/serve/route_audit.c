@@ -26,7 +26,7 @@ static bool is_wanted(const char *wanted, const char *text)
 }
 
 static void put_entry(dibsx_buf *out, const dibs_trail_entry *entry,
-                      const dibs__serve_cause *cause)
+                      const dibs__change_cause *cause)
 {
     char at[40];
     dibsx_json js;
@@ -51,12 +51,12 @@ static void put_entry(dibsx_buf *out, const dibs_trail_entry *entry,
 static bool add_entry(const dibs_trail_entry *entry, void *arg)
 {
     trail *tr = arg;
-    char text[DIBS__SERVE_CAUSE_MAX];
-    dibs__serve_cause cause;
+    char text[DIBS__CHANGE_CAUSE_MAX];
+    dibs__change_cause cause;
     dibsx_buf *item;
 
     snprintf(text, sizeof(text), "%s", entry->reason);
-    dibs__serve_audit_split(text, &cause);
+    dibs__change_read(text, &cause);
     if (!is_wanted(tr->who, cause.who) ||
         !is_wanted(tr->action, entry->action) ||
         !is_wanted(tr->name, entry->name))

@@ -73,7 +73,7 @@ dibs__serve_break_lease(dibs__http_exchange *ex, const char *action,
                         uint32_t *broken, dibs_error *err)
 {
     dibs__serve *sv = dibs__http_arg(ex);
-    char cause[DIBS__SERVE_CAUSE_MAX];
+    char cause[DIBS__CHANGE_CAUSE_MAX];
     uint32_t count = 0;
     dibs_status rc;
 

@@ -339,7 +339,7 @@ void dibs__serve_post_purge(dibs__http_exchange *ex)
     if (!dibs__serve_audit_begin(ex, "queue-purge", name, reason))
         return;
     rc = purge_queue(sv, name, places, &purged, &err);
-    dibs__serve_audit_end(ex, "queue-purge", name, reason, rc);
+    dibs__serve_audit_end_items(ex, "queue-purge", name, reason, purged, rc);
     if (rc == DIBS_OK)
         answer_bulk(ex, name, "purged", purged, places);
     else
@@ -406,7 +406,8 @@ void dibs__serve_post_redrive(dibs__http_exchange *ex)
     rc = all ? dibs_queue_redrive(sv->cl, name, 0, (uint64_t)max, &redriven,
                                   &err)
              : redrive_ids(sv, name, ids, &redriven, &err);
-    dibs__serve_audit_end(ex, "queue-redrive", name, reason, rc);
+    dibs__serve_audit_end_items(ex, "queue-redrive", name, reason, redriven,
+                                rc);
     if (rc == DIBS_OK)
         answer_bulk(ex, name, "redriven", redriven, DIBS_ITEM_DEAD);
     else

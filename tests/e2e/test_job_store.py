@@ -288,6 +288,21 @@ class Operator(Jobs):
             self.assertIn("give names", self.fails(64, "job", "pause", *words))
         self.fails(1, "job", "unpause", "none")
 
+    def test_changes_are_in_the_trail(self):
+        self.ok("job", "pause", "nightly", "--note", "disk full")
+        self.ok("job", "unpause", "nightly", "--reason", "it is empty again")
+        self.ok("job", "pause", "--all")
+        self.fails(1, "job", "pause", "none")
+        self.ok("job", "reset", "nightly")
+        run = self.start("report")
+        self.ok("job", "cancel", run)
+        self.ok("job", "rm", "nightly")
+        entries = self.json("trail", "--json")["trail"]
+        self.assertEqual([(e["action"], e["name"], e["reason"].split("[")[0].rstrip()) for e in entries], [
+            ("job-pause", "nightly", "disk full"), ("job-resume", "nightly", "it is empty again"), ("job-pause", "*", "3 jobs"),
+            ("job-reset", "nightly", ""), ("run-cancel", run, ""), ("job-rm", "nightly", "")])
+        self.assertTrue(all(e["reason"].endswith(f"@{os.uname().nodename}]") for e in entries))
+
     def test_a_reset_and_an_edit_make_nothing_late(self):
         before = self.job("nightly")["next"]
         self.ok("job", "reset", "nightly")

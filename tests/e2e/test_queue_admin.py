@@ -1,9 +1,14 @@
 """queue stats, peek, dead, redrive, purge, pause, resume, set, rm."""
 # SPDX-License-Identifier: MIT
+import contextlib
+import getpass
 import json
+import os
+import re
+import sqlite3
 import subprocess
 
-from runtools import NotInTime, span
+from runtools import PATIENCE, NotInTime, span
 from support import DIBS, Case, main
 
 
@@ -23,6 +28,63 @@ class QueueAdmin(Case):
         self.assertEqual([shown[key] for key in ("tries", "serial", "deads", "paused")], [16, False, 7, False])
         self.ok("queue", "rm", "mail")
         self.fails(1, "queue", "stats", "mail")
+
+    def trail(self, begins=""):
+        return [(e["action"], e["name"], e["reason"]) for e in self.json("trail", begins, "--json")["trail"]]
+
+    def test_changes_are_in_the_trail(self):
+        who = f"[who={getpass.getuser()}@{os.uname().nodename}]"
+        self.ok("queue", "push", "mail", "hello")
+        self.ok("queue", "pause", "mail", "--reason", "too many")
+        self.ok("queue", "resume", "mail")
+        self.ok("queue", "set", "mail", "--tries", "3")
+        self.ok("queue", "redrive", "mail", "-y")
+        self.ok("queue", "purge", "mail", "-y", "--reason", "a test")
+        self.fails(1, "queue", "rm", "none")
+        self.ok("queue", "rm", "mail")
+        self.fails(1, "latch", "reset", "nobody")
+        self.ok("breaker", "open", "api", "--reason", "it is slow")
+        self.ok("breaker", "close", "api")
+        self.assertEqual(self.trail("mail"), [
+            ("queue-pause", "mail", f"too many {who}"), ("queue-resume", "mail", who), ("queue-set", "mail", who),
+            ("queue-redrive", "mail", who), ("queue-purge", "mail", f"a test {who}"), ("queue-rm", "mail", who)])
+        self.assertEqual(self.trail("api"), [("breaker-trip", "api", f"it is slow {who}"), ("breaker-reset", "api", who)])
+        self.assertEqual(self.trail("no"), [("latch-reset", "nobody", who), ("latch-reset-failed", "nobody", f"NOTFOUND {who}")])
+
+    def test_no_entry_no_purge(self):
+        """What is dropped is written down before."""
+        self.ok("queue", "push", "mail", "hello")
+        away = "fault+" + self.env["DIBS_URL"] + "?fault=fail&step=append"
+        self.assertIn("the trail did not take queue-purge of mail", self.fails(69, "--url", away, "queue", "purge", "mail", "-y"))
+        self.assertEqual(self.json("queue", "stats", "mail", "--json")["ready"], 1)
+        self.assertIn("the trail did not take queue-pause of mail", self.dibs("--url", away, "queue", "pause", "mail").stderr)
+        self.assertTrue(self.json("queue", "stats", "mail", "--json")["paused"])
+
+    def sql(self, text):
+        with contextlib.closing(sqlite3.connect(self.env["DIBS_URL"][len("sqlite:"):], timeout=PATIENCE)) as store:
+            store.executescript(text)
+
+    def test_a_change_that_fails_midway_has_its_number_in_the_trail(self):
+        """A store that refuses the second piece of a purge, and of a redrive."""
+        who = f"[who={getpass.getuser()}@{os.uname().nodename}]"
+        self.ok("queue", "push", "mail", "--lines", stdin=None, input="item\n" * 1500)
+        self.sql("CREATE TRIGGER full BEFORE DELETE ON item WHEN (SELECT count(*) FROM item) <= 500 "
+                 "BEGIN SELECT RAISE(ABORT, 'planted'); END;")
+        purge = self.dibs("queue", "purge", "mail", "-y")
+        self.assertEqual((purge.returncode != 0, purge.stdout), (True, "1000\n"), purge.stderr)
+        self.sql("DROP TRIGGER full; INSERT INTO dead(id, q, wall_us, priority, attempts, lost, tries, to_worker, dedup, "
+                 "reason, data) WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1500) "
+                 "SELECT i, q, 1, 0, 1, 0, 0, '', '', '', 'x' FROM n, queue WHERE name = 'mail'; "
+                 "UPDATE queue SET dead = 1500 WHERE name = 'mail'; "
+                 "CREATE TRIGGER full BEFORE DELETE ON dead WHEN (SELECT count(*) FROM dead) <= 500 "
+                 "BEGIN SELECT RAISE(ABORT, 'planted'); END;")
+        redrive = self.dibs("queue", "redrive", "mail", "-y")
+        self.assertEqual((redrive.returncode != 0, redrive.stdout), (True, "1000\n"), redrive.stderr)
+        first, second, third, fourth = self.trail("mail")
+        self.assertEqual((first, third), (("queue-purge", "mail", who), ("queue-redrive", "mail", who)))
+        self.assertEqual((second[0], fourth[0]), ("queue-purge-partly", "queue-redrive-partly"))
+        for entry in (second, fourth):
+            self.assertRegex(entry[2], "^[A-Z]+ after 1000 items " + re.escape(who))
 
     def test_listing(self):
         self.assertEqual(self.ok("queue", "ls", "--names"), "")

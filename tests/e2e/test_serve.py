@@ -212,6 +212,22 @@ class Lives(unittest.TestCase):
         self.assertEqual([(entry["action"], entry["name"], entry["reason"]) for entry in daemon.get("/v1/audit").json["items"]],
                          [("queue-purge-failed", "none", "NOTFOUND"), ("queue-purge", "none", ""), ("queue-purge", "mail", "old")])
 
+    def test_a_purge_that_fails_midway_has_its_number_in_the_trail(self):
+        """A store that refuses the second piece."""
+        daemon = self.start()
+        subprocess.run([DIBS, "queue", "push", "mail", "--lines"], input="x\n" * 1500, text=True, check=True, timeout=PATIENCE,
+                       env={**os.environ, "DIBS_URL": daemon.url}, stdout=subprocess.DEVNULL)
+        with contextlib.closing(sqlite3.connect(daemon.url[len("sqlite:"):], timeout=PATIENCE)) as store:
+            store.execute("CREATE TRIGGER full BEFORE DELETE ON item WHEN (SELECT count(*) FROM item) <= 500 "
+                          "BEGIN SELECT RAISE(ABORT, 'planted'); END")
+            store.commit()
+        purged = daemon.post("/v1/queues/mail/purge", {"states": ["ready"], "reason": "old"})
+        self.assertEqual((purged.status >= 500, purged.json["purged"]), (True, 1000), purged.text)
+        last, first = daemon.get("/v1/audit").json["items"]
+        self.assertEqual([(entry["action"], entry["name"]) for entry in (first, last)],
+                         [("queue-purge", "mail"), ("queue-purge-partly", "mail")])
+        self.assertRegex(last["reason"], "^[A-Z]+ after 1000 items$")
+
     def test_few_files(self):
         daemon = self.start("--connections-max", "500", wrap=["sh", "-c", 'ulimit -n 300; exec "$@"', "sh"])
         self.assertEqual(daemon.await_event("few_files")["limit"], 300)

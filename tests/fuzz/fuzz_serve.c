@@ -81,9 +81,9 @@ static void try_class(const char *text)
 static void try_cause(char *text)
 {
     const size_t len = strlen(text);
-    dibs__serve_cause cause;
+    dibs__change_cause cause;
 
-    dibs__serve_audit_split(text, &cause);
+    dibs__change_read(text, &cause);
     REQUIRE(strlen(cause.reason) + strlen(cause.who) + strlen(cause.from) +
                 strlen(cause.request) <=
             len);

@@ -239,16 +239,17 @@ static void causes_are_split(void **state)
                  {"[who=ann from=::1 request=7]", "", "ann", "::1", "7"},
                  {"a [who=x] b [who=ann from=::1 request=7]", "a [who=x] b",
                   "ann", "::1", "7"},
+                 {"why [who=ann@web1]", "why", "ann@web1", "", ""},
                  {"plain", "plain", "", "", ""},
                  {"", "", "", "", ""},
                  {"[who=ann", "[who=ann", "", "", ""}};
-    dibs__serve_cause cause;
+    dibs__change_cause cause;
     char text[128];
 
     (void)state;
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         snprintf(text, sizeof(text), "%s", cases[i].text);
-        dibs__serve_audit_split(text, &cause);
+        dibs__change_read(text, &cause);
         assert_string_equal(cause.reason, cases[i].reason);
         assert_string_equal(cause.who, cases[i].who);
         assert_string_equal(cause.from, cases[i].from);
