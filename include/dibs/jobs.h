@@ -409,11 +409,13 @@ typedef struct dibs_batch_sum {
 } dibs_batch_sum;
 
 /* Waits until `of` members of a batch have ended, for wait_ms at most; negative: without
- * limit; 0: looks once. Nobody need have started one yet. *out (may be NULL) is the
- * sum, also after DIBS_TIMEOUT.
- *   DIBS_OK       all have ended, well or not
- *   DIBS_TIMEOUT  they have not, in time
- *   DIBS_INVALID  `of` is 0, or another than the batch was started with */
+ * limit; 0: looks once. If `of` is 0, the starts of members say how many there are.
+ * Otherwise nobody need have started one yet. *out (may be NULL) is the sum, also after
+ * DIBS_TIMEOUT.
+ *   DIBS_OK        all have ended, well or not
+ *   DIBS_TIMEOUT   they have not, in time
+ *   DIBS_NOTFOUND  `of` is 0, and nobody has started a member
+ *   DIBS_INVALID   `of` is another than the batch was started with */
 DIBS_API DIBS_MUST_CHECK dibs_status
 dibs_batch_wait(dibs_client *client, const char *batch, uint32_t of,
                 int64_t wait_ms, dibs_batch_sum *out, dibs_error *err);

@@ -156,14 +156,13 @@ class jobs
     std::unique_ptr<dibs_jobs, closer> jobs_;
 };
 
-/* Starts a run, and returns its name. Params are "name=value". */
+namespace detail
+{
 inline std::string
-start_job(const client &cl, const std::string &job,
-          const std::vector<std::string> &params = std::vector<std::string>(),
-          const std::string &id = std::string())
+start_run(const client &cl, const std::string &job,
+          const std::vector<std::string> &params, dibs_start_opts opts)
 {
     dibs_error err = dibs_error();
-    dibs_start_opts opts = dibs_start_opts();
     std::vector<const char *> list;
     char name[DIBS_RUN_SIZE];
 
@@ -172,9 +171,50 @@ start_job(const client &cl, const std::string &job,
     list.push_back(nullptr);
     opts.size = sizeof(opts);
     opts.params = list.data();
-    opts.id = id.empty() ? nullptr : id.c_str();
-    detail::must(dibs_job_start(cl.get(), job.c_str(), &opts, name, &err), err);
+    must(dibs_job_start(cl.get(), job.c_str(), &opts, name, &err), err);
     return name;
+}
+} // namespace detail
+
+/* Starts a run, and returns its name. Params are "name=value". */
+inline std::string
+start_job(const client &cl, const std::string &job,
+          const std::vector<std::string> &params = std::vector<std::string>(),
+          const std::string &id = std::string())
+{
+    dibs_start_opts opts = dibs_start_opts();
+
+    opts.id = id.empty() ? nullptr : id.c_str();
+    return detail::start_run(cl, job, params, opts);
+}
+
+/* The same for a member of a batch; `of` may be 0 if another start says it. */
+inline std::string start_member(
+    const client &cl, const std::string &job, const std::string &batch,
+    uint32_t of = 0,
+    const std::vector<std::string> &params = std::vector<std::string>(),
+    const std::string &id = std::string())
+{
+    dibs_start_opts opts = dibs_start_opts();
+
+    opts.id = id.empty() ? nullptr : id.c_str();
+    opts.batch = batch.c_str();
+    opts.of = of;
+    return detail::start_run(cl, job, params, opts);
+}
+
+/* Waits for the ends of all members of a batch. Throws with DIBS_TIMEOUT. */
+inline dibs_batch_sum
+wait_batch(const client &cl, const std::string &batch, uint32_t of = 0,
+           milliseconds wait = milliseconds(-1))
+{
+    dibs_error err = dibs_error();
+    dibs_batch_sum sum = dibs_batch_sum();
+
+    detail::must(dibs_batch_wait(cl.get(), batch.c_str(), of, wait.count(),
+                                 &sum, &err),
+                 err);
+    return sum;
 }
 
 /* Waits for the end of a run. Throws with DIBS_TIMEOUT. */

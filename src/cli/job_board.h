@@ -28,6 +28,11 @@ typedef int dibs__job_fn(const dibs__command *cmd, dibs__open_board *ob,
 int dibs__board_each(const dibs__command *cmd, dibs__open_board *ob,
                      const char *match, dibs__job_fn *each, void *arg);
 
+/* Waits until a run has ended, for wait_ms at most; negative: without limit. The exit code
+ * of the run; or another, after a message, if *ended is false. */
+int dibs__board_await(const dibs__command *cmd, dibs__open_board *ob,
+                      const char *id, int64_t wait_ms, bool *ended);
+
 /* A run as an object. */
 void dibs__json_run(dibsx_json *js, const dibs__run *run, const char *zone);
 

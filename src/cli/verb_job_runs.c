@@ -1,6 +1,5 @@
 /* verb_job_runs.c - job start, cancel and rerun: changes of runs in a store. */
 /* SPDX-License-Identifier: MIT */
-#include "base/clock.h"
 #include "base/fail.h"
 #include "cli/changes.h"
 #include "cli/job_board.h"
@@ -11,79 +10,12 @@
 
 #include <stdio.h>
 
-enum { LOST_CODE = 122, TIMEOUT_CODE = 124, CANCELLED_CODE = 125 };
-
-/* ---- waiting for the end of a run */
-
-static int code_of_run(const dibs__run *run)
-{
-    if (run->state == DIBS__STATE_OK)
-        return 0;
-    if (run->state == DIBS__STATE_CANCELLED)
-        return CANCELLED_CODE;
-    if (run->state == DIBS__STATE_MISSED || run->state == DIBS__STATE_SKIPPED)
-        return DIBS__EXIT_BUSY;
-    if (run->reason == DIBS__REASON_LOST)
-        return LOST_CODE;
-    return run->reason == DIBS__REASON_TIMEOUT ? TIMEOUT_CODE : 1;
-}
-
-/* *code is that of the run, once it has ended. */
-static dibs_status look_at_run(const char *id, const dibs_value *value,
-                               bool *ended, int *code, dibs_error *err)
-{
-    dibs__run run;
-    dibs_status rc = DIBS_OK;
-
-    dibs__run_init(&run, id);
-    if (value->version == 0)
-        rc = dibsx_fail(err, DIBS_NOTFOUND,
-                        "the run %s is not in the store, or is gone from it",
-                        id);
-    else
-        rc = dibs__run_read(&run, id, value->data, value->len, err);
-    *ended = rc == DIBS_OK && dibs__state_final(run.state);
-    if (*ended)
-        *code = code_of_run(&run);
-    dibs__run_fini(&run);
-    return rc;
-}
-
-static int await_run(const dibs__command *cmd, dibs__open_board *ob,
-                     const char *id, int64_t wait_ms)
-{
-    dibsx_nsec until = dibsx_after_ms(dibsx_now(), wait_ms);
-    char inner[DIBS__RUN_ID_SIZE + 8], key[DIBS_NAME_MAX + 1];
-    dibs_watch *watch = NULL;
-    dibs_error err = {0};
-    bool ended = false;
-    int code = 0;
-    dibs_status rc = DIBS_OK;
-
-    (void)snprintf(inner, sizeof(inner), "run/%s", id);
-    rc = dibs__board_key(&ob->board, inner, key, &err);
-    if (rc == DIBS_OK)
-        rc = dibs_state_watch(ob->cl, key, &watch, &err);
-    while (rc == DIBS_OK && !ended) {
-        dibs_change change = {0};
-
-        rc = dibs_watch_next(watch, dibsx_wait_ms(until, dibsx_now()), &change,
-                             &err);
-        if (rc == DIBS_OK)
-            rc = look_at_run(id, &change.value, &ended, &code, &err);
-        dibs_value_free(&change.value);
-    }
-    dibs_watch_free(watch);
-    if (rc == DIBS_TIMEOUT)
-        rc = dibsx_fail(&err, rc, "the run %s has not ended in time", id);
-    return rc == DIBS_OK ? code : dibs__cli_fail(cmd, &err);
-}
-
 /* Prints the id, and with --wait waits for the end. */
 static int
 report_run(const dibs__command *cmd, dibs__open_board *ob, const char *id)
 {
     dibs__report report;
+    bool ended;
     int code = 0;
 
     if (dibs__opt_flag(cmd, "json")) {
@@ -95,24 +27,9 @@ report_run(const dibs__command *cmd, dibs__open_board *ob, const char *id)
         code = dibs__out_done();
     }
     if (!code && dibs__opt_flag(cmd, "wait"))
-        code = await_run(cmd, ob, id, -1);
+        code = dibs__board_await(cmd, ob, id, -1, &ended);
     return code;
 }
-
-static int wait_run(const dibs__command *cmd)
-{
-    int64_t wait_ms =
-        dibs__opt_given(cmd, "wait") ? dibs__opt_ms(cmd, "wait") : -1;
-    dibs__open_board ob;
-    int code = dibs__board_open(cmd, &ob);
-
-    if (!code)
-        code = await_run(cmd, &ob, dibs__operands(cmd)[0], wait_ms);
-    dibs__board_close(&ob);
-    return code;
-}
-
-/* ---- start and rerun */
 
 /* Starts a run with the params of the command line. */
 static dibs_status
@@ -220,12 +137,12 @@ static const dibs__option options[] = {
      .otherwise = "a random one",
      .help = "The id of the run, behind the name of its job. A second start "
              "with the same id starts nothing."},
-    {DIBS__ROW_TEXT("batch", "BATCH"), .verbs = "job start",
+    {DIBS__ROW_TEXT("batch", "BATCH"), .verbs = "job start,job wait",
      .otherwise = "none",
-     .help = "The run is a member of this batch, for which a step with "
-             "wait.batch waits."},
-    {DIBS__ROW_INT("of", "N", 1, 1000000), .verbs = "job start",
-     .otherwise = "a later start says it",
+     .help = "start: the run is a member of this batch, for which a step with "
+             "wait.batch waits. wait: wait for all members of this batch."},
+    {DIBS__ROW_INT("of", "N", 1, 1000000), .verbs = "job start,job wait",
+     .otherwise = "another start says it",
      .help = "How many members the batch has. A start beyond them is "
              "refused."},
     {.name = "wait",
@@ -266,22 +183,6 @@ const dibs__verb dibs__verb_job_start = {
     .min_operands = 1,
     .max_operands = 1,
     .run = start_job,
-};
-
-const dibs__verb dibs__verb_job_wait = {
-    .name = "job wait",
-    .operands = "RUN",
-    .summary = "wait until a run has ended",
-    .about = "The exit code is the run's.\n",
-    .examples = "  dibs job wait report.7f3a9c2e41d0 -w 10m\n",
-    .exits = "1 there is no such run, or it failed\n"
-             "75 the run has not ended in time, or was missed or skipped\n"
-             "122 the run was lost\n"
-             "124 the run timed out\n"
-             "125 the run was cancelled\n",
-    .min_operands = 1,
-    .max_operands = 1,
-    .run = wait_run,
 };
 
 const dibs__verb dibs__verb_job_rerun = {

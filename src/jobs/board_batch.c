@@ -51,10 +51,11 @@ static bool note_any(const dibs_index_entry *entry, void *arg)
     return false;
 }
 
-/* Whether all members have ended: there is one at that place of the index. A batch that
- * nobody has made has none, whatever is left of another of its name. */
-static dibs_status is_full(const dibs__board *board, const dibs__batch *batch,
-                           bool *full, int64_t *now_us, dibs_error *err)
+/* There is a member at the last place of the index. A batch that nobody has made has none,
+ * whatever is left of another of its name. */
+dibs_status
+dibs__board_batch_full(const dibs__board *board, const dibs__batch *batch,
+                       bool *full, int64_t *now_us, dibs_error *err)
 {
     char key[DIBS_NAME_MAX + 1];
     dibs_index_look look = {.index = key,
@@ -84,7 +85,7 @@ static dibs_status try_batch(const dibs__board *board, const char *id,
     if (rc == DIBS_OK)
         rc = dibs__batch_expect(&batch, news->of, err);
     if (rc == DIBS_OK)
-        rc = is_full(board, &batch, &full, &news->now_us, err);
+        rc = dibs__board_batch_full(board, &batch, &full, &news->now_us, err);
     if (rc == DIBS_OK) {
         if (news->waiter && !full)
             dibs__batch_wait(&batch, news->waiter);
@@ -130,7 +131,8 @@ static bool hear_member(const dibs_index_entry *entry, void *arg)
     hearing *h = arg;
 
     h->count++;
-    h->enough = h->enough || !h->each(entry->member, h->arg);
+    h->enough = h->enough ||
+                !h->each(entry->member, dibs__batch_well(entry->at), h->arg);
     return !h->enough;
 }
 

@@ -25,8 +25,14 @@ DIBS_MUST_CHECK dibs_status dibs__board_batch_look(const dibs__board *board,
                                                    dibs__batch_news *news,
                                                    dibs_error *err);
 
-/* Hears of a member that has ended; false: that is enough. */
-typedef bool dibs__member_fn(const char *run, void *arg);
+/* Whether all members have ended; nobody completes the batch for it. */
+DIBS_MUST_CHECK dibs_status dibs__board_batch_full(const dibs__board *board,
+                                                   const dibs__batch *batch,
+                                                   bool *full, int64_t *now_us,
+                                                   dibs_error *err);
+
+/* Hears of a member that has ended, well or not; false: that is enough. */
+typedef bool dibs__member_fn(const char *run, bool well, void *arg);
 
 /* Calls `each` for the members of a batch that have ended. */
 DIBS_MUST_CHECK dibs_status dibs__board_batch_ended(const dibs__board *board,

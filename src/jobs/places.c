@@ -166,6 +166,23 @@ move_step(const dibs__run *run, const dibs__run_step *step, dibs__intent *in)
     }
 }
 
+int64_t dibs__batch_end(const dibs__run *run)
+{
+    return run->ended_us / 2 * 2 + (run->state != DIBS__STATE_OK);
+}
+
+bool dibs__batch_well(int64_t end)
+{
+    return end % 2 == 0;
+}
+
+static void
+enter_batch(const dibs__run *run, char name[DIBS__PLACE_SIZE], dibs__intent *in)
+{
+    (void)snprintf(name, DIBS__PLACE_SIZE, "batch/%s", run->batch);
+    dibs__intent_enter(in, name, run->id, dibs__batch_end(run));
+}
+
 /* The run has ended by this commit: others may wait for it. */
 static void enter_end(const dibs__run *run, dibs__intent *in)
 {
@@ -173,8 +190,7 @@ static void enter_end(const dibs__run *run, dibs__intent *in)
     int64_t hour = run->ended_us / HOUR_US;
 
     if (run->batch[0]) {
-        (void)snprintf(name, sizeof(name), "batch/%s", run->batch);
-        dibs__intent_enter(in, name, run->id, run->ended_us);
+        enter_batch(run, name, in);
         dibs__intent_enter(in, "resume", name, run->ended_us);
         dibs__intent_tell(in, "resume");
     }
@@ -237,6 +253,9 @@ void dibs__run_commit(dibs__run *run, int64_t keep_ms, dibs__intent *in)
     move_member(in, index, run->id, run->listed_at, listed_at(run));
     if (dibs__state_final(run->state) && !run->was_final)
         enter_end(run, in);
+    else if (run->was_final && run->batch[0] &&
+             run->listed_at != listed_at(run)) /* It was taken for lost. */
+        enter_batch(run, index, in);
     if (run->was_counted && !run->counted) /* max_running has room. */
         dibs__intent_tell(in, "ready/");
 }

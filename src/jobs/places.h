@@ -13,7 +13,7 @@
  *   resume      RUN       when to look at a wait, or at runs that follow
  *   resume      batch/ID  when to look whether a batch is complete
  *   runs/JOB    RUN       its end; while it lives, its making
- *   batch/ID    RUN       its end
+ *   batch/ID    RUN       its end; an odd number says that it did not end well
  *   trim        JOB       when to look whether history is too long
  *   old/JOB     HASH      definitions that are not in force any more */
 /* SPDX-License-Identifier: MIT */
@@ -36,6 +36,11 @@ void dibs__job_state_noted(dibs__job_state *state, uint64_t version);
  * result that does not fit any more is dropped. */
 void dibs__run_commit(dibs__run *run, int64_t keep_ms, dibs__intent *in);
 void dibs__job_state_commit(dibs__job_state *state, dibs__intent *in);
+
+/* The number of a member of a batch that has ended; and whether it ended well, by that. Its
+ * record may be gone before the batch is complete. */
+int64_t dibs__batch_end(const dibs__run *run);
+bool dibs__batch_well(int64_t end);
 
 /* A definition is not in force any more; a sweep deletes it when no run has it. */
 void dibs__job_outdate(const char *job, const char *hash, dibs__intent *in);

@@ -582,7 +582,7 @@ static void a_batch_is_awaited(void **state)
                         DIBS_JOB_OPTS(.more = "params: {number: {}}"), err));
     start_node(&n);
     snprintf(batch, sizeof(batch), "%s", at(&n, "42"));
-    CHECK(DIBS_INVALID, dibs_batch_wait(n.cl, batch, 0, 0, NULL, err));
+    CHECK(DIBS_NOTFOUND, dibs_batch_wait(n.cl, batch, 0, 0, NULL, err));
     CHECK(DIBS_TIMEOUT, dibs_batch_wait(n.cl, batch, MEMBERS, 0, &sum, err));
     assert_int_equal(sum.ended, 0);
     for (int i = 0; i < MEMBERS; i++) {
@@ -604,6 +604,9 @@ static void a_batch_is_awaited(void **state)
     CHECK(DIBS_OK,
           dibs_batch_wait(n.cl, batch, MEMBERS, pace_ms(LONG_MS), &sum, err));
     assert_int_equal(sum.ended, MEMBERS);
+    assert_int_equal(sum.failed, MEMBERS / 2);
+    CHECK(DIBS_OK, dibs_batch_wait(n.cl, batch, 0, 0, &sum, err));
+    assert_int_equal(sum.of, MEMBERS);
     assert_int_equal(sum.failed, MEMBERS / 2);
     CHECK(DIBS_INVALID, dibs_batch_wait(n.cl, batch, 3, 0, NULL, err));
     stop_node(&n);

@@ -511,6 +511,11 @@ static void called_jobs(dibs::client &db)
     CHECK(thrown([&] { dibs::cancel_job(db, run); }) == DIBS_STALE);
     CHECK(thrown([&] { dibs::resume_bookmark(db, run, "none"); }) ==
           DIBS_NOTFOUND);
+    CHECK(thrown([&] { dibs::wait_batch(db, "both"); }) == DIBS_NOTFOUND);
+    dibs::start_member(db, "greet", "both", 2, {"name=one"});
+    dibs::start_member(db, "fail", "both");
+    dibs_batch_sum sum = dibs::wait_batch(db, "both");
+    CHECK(sum.of == 2 && sum.ended == 2 && sum.failed == 1);
     run = dibs::start_job(db, "fail");
     CHECK(dibs::wait_job(db, run).state == DIBS_RUN_FAILED);
     whole.stop();

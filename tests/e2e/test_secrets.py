@@ -91,7 +91,7 @@ USES = {
     "job show": ["secret-job", "--json"],
     "job next": ["secret-job", "--json"],
     "job start": ["secret-job", "--json"],
-    "job wait": ["secret-job.1"],
+    "job wait": ["secret-job.1", "--json"],
     "job runs": ["--json"],
     "job logs": ["secret-job.1"],
     "work": [os.path.join(ROOT, "examples/jobs.yaml"), "--once"],

@@ -464,6 +464,30 @@ jobs:
         self.assertEqual(self.run_of(later)["state"], "ACTIVE")
         self.stop(node)
 
+    def test_a_batch_is_awaited(self):
+        node = self.node("-j", "8", file=self.write("batch.yaml", self.FILE))
+        wait = ("job", "wait", "--batch", "b1")
+        self.assertIn("no batch b1", self.fails(1, *wait))
+        self.write("0", "")
+        first = self.part(0)
+        self.assertEqual(self.json("job", "wait", first, "--json")["runs"][0]["state"], "OK")
+        self.assertIn("no start has said", self.fails(75, *wait, "-w", "0"))
+        self.assertEqual(self.json(*wait, "--of", "2", "-w", "0", "--json", code=75),
+                         {"schema": 1, "batch": "b1", "of": 2, "ended": 1, "failed": 0})
+        waiter = self.start(*wait, "--json")
+        self.part(1, "--of", "2")
+        self.write("1", "")
+        out, err = waiter.communicate(timeout=PATIENCE)
+        self.assertEqual((waiter.returncode, json.loads(out)),
+                         (1, {"schema": 1, "batch": "b1", "of": 2, "ended": 2, "failed": 1}))
+        self.assertIn("1 of the 2 members", err)
+        self.assertIn("not 3", self.fails(64, *wait, "--of", "3"))
+        for words in ([], ["x", "--batch", "b1"], ["x", "--of", "2"]):
+            self.assertIn("--batch", self.fails(64, "job", "wait", *words))
+        self.begin("part", "-p", "n=0", "--batch", "b2", "--of", "1")
+        self.ok("job", "wait", "--batch", "b2", "-w", "1h")
+        self.stop(node)
+
     def test_a_name_may_be_used_again_after_a_week(self):
         self.env["DIBS_URL"] = "sqlite:" + self.path("week.db")
         node = self.node("-j", "8", file=self.write("batch.yaml", self.FILE))

@@ -561,6 +561,30 @@ static size_t count_changes(dibs__intent_verb verb, const char *key)
 }
 
 /* Two members of any jobs; it completes once, with the end of the last. */
+/* The index says whether a member ended well, also when its end comes late. */
+static void test_ends_of_members(void **unused)
+{
+    (void)unused;
+    make_job(1);
+    job.on_lost = DIBS__LOST_FINISH;
+    begin_run("j.1");
+    memcpy(run.batch, "b1", sizeof("b1"));
+    claim(A);
+    CHECK(DIBS_OK, dibs__run_lost(&sc, A, 7, err));
+    dibs__scene_write(&sc);
+    assert_false(
+        dibs__batch_well(find_change(DIBS__INTENT_ENTER, "batch/b1")->at));
+    dibs__intent_fini(&in);
+    dibs__run_noted(&run, 9);
+    sc.now_us = 3000001;
+    end(A, &well);
+    dibs__scene_write(&sc);
+    assert_true(
+        dibs__batch_well(find_change(DIBS__INTENT_ENTER, "batch/b1")->at));
+    assert_int_equal(count_changes(DIBS__INTENT_ENTER, "resume"), 0);
+    done();
+}
+
 static void test_batch(void **unused)
 {
     const dibs__intent_change *put;
@@ -873,6 +897,7 @@ int main(void)
         cmocka_unit_test(test_rerun_from_a_step),
         cmocka_unit_test(test_results_that_do_not_fit),
         cmocka_unit_test(test_widest_run),
+        cmocka_unit_test(test_ends_of_members),
         cmocka_unit_test(test_batch),
         cmocka_unit_test(test_child),
         cmocka_unit_test(test_child_has_the_limit_of_its_parent),
