@@ -137,6 +137,22 @@ int64_t dibs__batch_since_us(const dibs__batch *batch)
                                            : 0;
 }
 
+#define GONE_LATER_US (INT64_C(60) * 1000000)
+
+int64_t dibs__batch_gone_us(const dibs__batch *batch)
+{
+    return batch->complete_us + DIBS__BATCH_KEEP_MS * 1000 + GONE_LATER_US;
+}
+
+static void enter_trim(const dibs__batch *batch, int64_t now_us,
+                       const char *member, dibs__intent *in)
+{
+    if (batch->complete_us)
+        dibs__intent_enter(in, "trim", member, dibs__batch_gone_us(batch));
+    else if (batch->version == 0)
+        dibs__intent_enter(in, "trim", member, now_us + DIBS__BATCH_FORGET_US);
+}
+
 void dibs__batch_commit(dibs__batch *batch, int64_t now_us, dibs__intent *in)
 {
     char key[DIBS__PLACE_SIZE];
@@ -166,5 +182,6 @@ void dibs__batch_commit(dibs__batch *batch, int64_t now_us, dibs__intent *in)
         dibs__intent_put(in, key, json.data, json.len,
                          batch->complete_us ? DIBS__BATCH_KEEP_MS : 0);
     dibs__intent_check_version(in, key, batch->version);
+    enter_trim(batch, now_us, key, in);
     dibsx_buf_fini(&json);
 }

@@ -15,8 +15,13 @@
 
 enum { DIBS__BATCH_WAITERS_MAX = 64, DIBS__BATCH_JSON_MAX = 16 * 1024 };
 
-/* A complete batch is kept for a week. */
-#define DIBS__BATCH_KEEP_MS (INT64_C(7) * 24 * 3600 * 1000)
+/* A complete batch is kept for a week. One that lacks members is forgotten when nothing has
+ * happened to it for so long. */
+#define DIBS__BATCH_KEEP_MS   (INT64_C(7) * 24 * 3600 * 1000)
+#define DIBS__BATCH_FORGET_US (INT64_C(30) * 24 * 3600 * 1000000)
+
+/* Begins the name of a batch where others are runs or jobs: in "resume" and "trim". */
+#define DIBS__BATCH_PART "batch/"
 
 typedef struct dibs__batch {
     char id[DIBS__JOB_NAME_SIZE]; /* the key has it, not the JSON */
@@ -55,8 +60,12 @@ void dibs__batch_wait(dibs__batch *batch, const char *run);
 bool dibs__batch_look(dibs__batch *batch, uint64_t ended, int64_t now_us,
                       dibs__intent *in);
 
-/* Checks and writes the record if it has changed. */
+/* Checks and writes the record if it has changed. Its making and its completion enter it
+ * into "trim", so that a node takes its members out of their index in the end. */
 void dibs__batch_commit(dibs__batch *batch, int64_t now_us, dibs__intent *in);
+
+/* When to look whether a complete batch is gone: a little after it expires. */
+int64_t dibs__batch_gone_us(const dibs__batch *batch);
 
 /* Members that ended before this are not of this batch: another had its name, whose record
  * has expired. */

@@ -8,6 +8,7 @@
 #include "jobs/board_stage.h"
 #include "jobs/follow.h"
 #include <poll.h>
+#include <stdio.h>
 #include <string.h>
 
 enum { ROUNDS_MAX = 32, CHILDREN_DEEP = 16, RESUME_AGAIN_MS = 200 };
@@ -369,4 +370,21 @@ dibs_status
 dibs__board_unpause(const dibs__board *board, const char *job, dibs_error *err)
 {
     return dibs__board_change_job(board, job, unpause_state, NULL, err);
+}
+
+dibs_status
+dibs__board_follow(const dibs__board *board, const char *id, dibs_error *err)
+{
+    char key[DIBS__PLACE_SIZE];
+    bool doubt = false;
+    dibs__intent in;
+    dibs_status rc;
+
+    (void)snprintf(key, sizeof(key), "follow/%.127s", id);
+    dibs__intent_init(&in);
+    dibs__intent_put(&in, key, "1", 1, DIBS__FOLLOW_MS);
+    dibs__intent_tell(&in, key);
+    rc = dibs__board_commit(board, &in, &doubt, err);
+    dibs__intent_fini(&in);
+    return rc;
 }

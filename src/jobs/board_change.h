@@ -21,6 +21,12 @@ DIBS_MUST_CHECK dibs_status dibs__board_change_run(const dibs__board *board,
 DIBS_MUST_CHECK dibs_status dibs__board_cancel(const dibs__board *board,
                                                const char *id, dibs_error *err);
 
+/* Somebody follows the output of a run, for DIBS__FOLLOW_MS from now on: its nodes hear of
+ * it, and write the output every DIBS__FOLLOWED_MS. "follow/RUN" is the value. */
+enum { DIBS__FOLLOW_MS = 30000, DIBS__FOLLOWED_MS = 500 };
+DIBS_MUST_CHECK dibs_status dibs__board_follow(const dibs__board *board,
+                                               const char *id, dibs_error *err);
+
 /* Resumes a run at a bookmark, once for all calls. A call whose answers were lost knows
  * its own doing by a nonce in the record. The same answers as dibs__run_bookmark(). While
  * the store is away, it is tried again as long as `held` is true; NULL: once. */

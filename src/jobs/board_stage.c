@@ -81,18 +81,17 @@ dibs_status dibs__stage_run(const dibs__board *board, const char *id,
     return rc;
 }
 
-dibs_status dibs__stage_job(const dibs__board *board, const char *job,
-                            dibs__stage *st, dibs_error *err)
+dibs_status dibs__stage_due(const dibs__board *board, dibs__stage *st,
+                            const dibs__job *own, dibs_error *err)
 {
-    dibs_status rc = dibs__board_state(board, job, &st->state, err);
+    dibs_status rc = DIBS_OK;
 
-    if (rc == DIBS_OK)
-        rc = dibs__board_job(board, job, st->state.hash, &st->job, err);
-    if (rc == DIBS_OK) {
-        st->sc.job = st->job;
+    st->sc.state = &st->state;
+    if (!own)
+        rc = dibs__board_job(board, st->state.job, st->state.hash, &st->job,
+                             err);
+    st->sc.job = own ? own : st->job;
+    if (rc == DIBS_OK && st->sc.job->concurrency == DIBS__CONCURRENCY_REPLACE)
         rc = read_others(board, st, "", err);
-    }
-    if (rc == DIBS_OK)
-        rc = dibs__board_now(board, &st->sc.now_us, err);
     return rc;
 }

@@ -23,10 +23,12 @@ DIBS_MUST_CHECK dibs_status dibs__stage_run(const dibs__board *board,
                                             const char *id, dibs__stage *st,
                                             dibs_error *err);
 
-/* Reads the state of a job, the definition in force, the runs that the state names, and
- * the store's clock: for a tick. */
-DIBS_MUST_CHECK dibs_status dibs__stage_job(const dibs__board *board,
-                                            const char *job, dibs__stage *st,
+/* For a stage with the state of a job, which is due: the definition in force, which the
+ * caller may have (NULL: it is read), and the runs that `replace` needs. The caller sets
+ * the store's clock. */
+DIBS_MUST_CHECK dibs_status dibs__stage_due(const dibs__board *board,
+                                            dibs__stage *st,
+                                            const dibs__job *own,
                                             dibs_error *err);
 
 /* For a stage with a definition: the state, if the rules of the job ask for it, and the

@@ -147,6 +147,7 @@ move_step(const dibs__run *run, const dibs__run_step *step, dibs__intent *in)
 {
     dibs__place was = step->place, is = dibs__step_place(step);
     char member[DIBS__PLACE_SIZE], index[DIBS__PLACE_SIZE];
+    bool ends;
 
     dibs__step_member(run, step, member);
     if (was.kind != DIBS__PLACE_NONE && was.kind != is.kind) {
@@ -160,7 +161,10 @@ move_step(const dibs__run *run, const dibs__run_step *step, dibs__intent *in)
         if (is.kind == DIBS__PLACE_READY)
             dibs__intent_tell(in, index);
     }
-    if (is.cancel && !was.cancel) {
+    /* The node of a step that waits for a lock does not end it by itself. */
+    ends = is.cancel || (was.kind == DIBS__PLACE_LIVE &&
+                         step->state == DIBS__STATE_CANCELLED);
+    if (ends && !was.cancel) {
         (void)snprintf(index, sizeof(index), "node/%s", step->node);
         dibs__intent_tell(in, index);
     }

@@ -15,6 +15,7 @@
  *   runs/JOB    RUN       its end; while it lives, its making
  *   batch/ID    RUN       its end; an odd number says that it did not end well
  *   trim        JOB       when to look whether history is too long
+ *   trim        batch/ID  when to look whether a batch is gone, or forgotten
  *   old/JOB     HASH      definitions that are not in force any more */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_JOBS_PLACES_H

@@ -242,6 +242,14 @@ static bool retry_step(dibs__scene *sc, size_t i, dibs__reason reason)
     return true;
 }
 
+/* Nothing was begun: no charge. */
+static void give_back(dibs__scene *sc, dibs__run_step *step)
+{
+    leave_node(step);
+    step->state = DIBS__STATE_READY;
+    step->at_us = sc->now_us;
+}
+
 /* The lock of the job was held, so nothing was begun. */
 static void end_busy(dibs__scene *sc, dibs__run_step *step)
 {
@@ -349,6 +357,8 @@ dibs_status dibs__run_end(dibs__scene *sc, size_t i, const char *nonce,
         return rc;
     if (claimed && outcome->reason == DIBS__REASON_BUSY)
         end_busy(sc, step);
+    else if (claimed && outcome->reason == DIBS__REASON_STOPPED)
+        give_back(sc, step);
     else
         end_attempt(sc, i, outcome);
     dibs__run_settle(sc, sc->run);
@@ -365,12 +375,9 @@ dibs__run_lost(dibs__scene *sc, size_t i, uint64_t fence, dibs_error *err)
          step->state != DIBS__STATE_RUNNING) ||
         step->fence != fence)
         return fail_nonce(sc, step, err);
-    if (step->state ==
-        DIBS__STATE_CLAIMED) { /* Nothing was begun: no charge. */
-        leave_node(step);
-        step->state = DIBS__STATE_READY;
-        step->at_us = sc->now_us;
-    } else
+    if (step->state == DIBS__STATE_CLAIMED)
+        give_back(sc, step);
+    else
         end_attempt(sc, i, &lost);
     dibs__run_settle(sc, sc->run);
     return DIBS_OK;

@@ -82,7 +82,7 @@ dibs_status dibs__run_begin(dibs__scene *sc, size_t step, const char *nonce,
                             dibs_error *err);
 
 /* The claimant tells how its attempt ended, after its tree is dead. BUSY as a reason: the
- * lock of the job is held. With on_lost: finish this may come after dibs__run_lost(), and
+ * lock of the job is held; STOPPED of one that has not begun: it is READY again. With on_lost: finish this may come after dibs__run_lost(), and
  * counts then too. STALE: the attempt is not the current one (R3); NOMEM. */
 dibs_status dibs__run_end(dibs__scene *sc, size_t step, const char *nonce,
                           const dibs__outcome *outcome, dibs_error *err);

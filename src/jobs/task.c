@@ -155,6 +155,8 @@ bool dibs__task_must_end(const dibs__task *task, const dibs__run *run)
 {
     const dibs__run_step *own = find_own(task, run);
 
+    if (task->state == DIBS__TASK_LOCKING)
+        return !own || own->state != DIBS__STATE_CLAIMED;
     if (task->state != DIBS__TASK_RUNNING && task->state != DIBS__TASK_HELD)
         return false;
     if (task->outlived)

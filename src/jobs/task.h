@@ -86,7 +86,7 @@ void dibs__task_lose(dibs__task *task);
  * its end is sent all the same. Only for one whose tree was started. */
 void dibs__task_outlive(dibs__task *task);
 
-/* The record says that this attempt, which runs, has to end. */
+/* The record says that this attempt, which runs or waits for the lock, has to end. */
 bool dibs__task_must_end(const dibs__task *task, const dibs__run *run);
 
 #endif

@@ -42,10 +42,12 @@ struct dibs__node_task {
     dibs__job *own_job;   /* of a call: as the store has it */
     const dibs__step *step;
     uint32_t attempt;
-    dibs__task_todo todo; /* for a later turn; WAIT: nothing */
+    const dibs__run *written; /* its run, as it was just written; or NULL */
+    dibs__task_todo todo;     /* for a later turn; WAIT: nothing */
     dibsx_nsec todo_at;
-    dibs__intent in; /* the one that is under way */
-    dibs_lock *lock; /* of the job */
+    dibsx_nsec failed_at; /* its first try in vain since the node should stop */
+    dibs__intent in;      /* the one that is under way */
+    dibs_lock *lock;      /* of the job */
     int64_t lock_tries;
     void *at;             /* as it is executed; NULL: it is not */
     dibs__reason ends_by; /* why this node ends it; NONE: it does not */
@@ -53,6 +55,8 @@ struct dibs__node_task {
     char result[DIBS__RUN_RESULT_MAX];
     int64_t flush_ms; /* output is written after 1, 2, 4 .. 30 s */
     dibsx_nsec flush_at;
+    dibsx_nsec followed_until; /* ... and every 500 ms until then */
+    uint64_t kept_bytes;       /* of output, when it was last written */
 };
 
 #endif

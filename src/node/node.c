@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/rand.h"
+#include "node/node_sweep.h"
 #include "node/node_zones.h"
 
 #include <poll.h>
@@ -162,10 +163,12 @@ static void hear_stop(dibs__node *node)
 
     while (read(node->opts->stop_fd, signal, sizeof(signal)) > 0) {
         node->stops++;
-        if (node->stops == 1)
+        if (node->stops == 1) {
             dibs__node_drain(node, "");
-        else
+        } else {
+            node->drained = true;
             dibs__node_stop_all(node, true);
+        }
     }
     if (node->draining && !node->drained && dibsx_now() >= node->drain_at) {
         node->drained = true;
@@ -182,6 +185,7 @@ static void hear_bell(dibs__node *node)
         return;
     dibs__wake_rang(&node->wake, dibsx_now(), dibs_bell_clear(node->bell));
     node->own_at = 0;
+    node->claim_place.rang = true;
 }
 
 static void listen_again(dibs__node *node)
@@ -287,6 +291,7 @@ static dibs_status run_node(dibs__node *node, dibs_error *err)
         node->ops->close(node);
     dibs__node_free_tasks(node);
     dibs__node_free_zones(node);
+    dibs__node_free_trim(node);
     dibs_bell_free(node->bell);
     dibs_lock_free(node->lease);
     return rc;

@@ -9,31 +9,8 @@
 #include "jobs/wake.h"
 #include "node/attempt_ops.h"
 #include "node/node.h"
+#include "node/node_seen.h"
 #include <dibs/lock.h>
-
-enum {
-    DIBS__NODE_ALIVE_MAX = 64,
-    DIBS__NODE_OTHERS_MAX = 256,
-    DIBS__NODE_KNOWN_MAX = 2048
-};
-
-/* Another node, as its lease was seen: it lasts until then at least. */
-typedef struct dibs__node_alive {
-    char id[DIBS__NODE_SIZE];
-    dibsx_nsec until;
-} dibs__node_alive;
-
-/* A step of another node that was seen alive: it is looked at again then. */
-typedef struct dibs__node_known {
-    uint64_t hash; /* of the entry of `live`; 0: none */
-    dibsx_nsec until;
-} dibs__node_known;
-
-/* Rule 13: the highest mark that this node has seen of a job. */
-typedef struct dibs__node_mark {
-    char job[DIBS__JOB_NAME_SIZE];
-    int64_t mark_s, local_s;
-} dibs__node_mark;
 
 struct dibs__node {
     const dibs__node_opts *opts;
@@ -60,15 +37,20 @@ struct dibs__node {
     char tzdata[DIBS__TZDATA_SIZE]; /* the zone data that it has dealt with */
     dibsx_nsec zones_at;            /* when to look at it again */
     dibsx_nsec sweep_at[DIBS__SWEEPS];
+    bool sweep_soon[DIBS__SWEEPS]; /* it has not done all that it could */
+    uint32_t tick_skip; /* where ticks go on behind the first that are due */
     char swept[8][DIBS__PLACE_SIZE]; /* the last entry of each sweep */
+    uint32_t sweep_skip[8];  /* where each goes on behind its first entries */
+    struct dibs__trim *trim; /* a sweep of history that goes on; or NULL */
+    dibs__claim_place claim_place;
+    dibsx_nsec beyond_at; /* when to look behind the first of `live` */
     dibs__node_alive alive[DIBS__NODE_ALIVE_MAX];
     size_t alive_count;
     dibs__node_known known[DIBS__NODE_KNOWN_MAX];
-    dibs__node_known left[DIBS__NODE_KNOWN_MAX]; /* jobs it cannot tick */
+    dibs__node_known left[DIBS__NODE_KNOWN_MAX]; /* it cannot deal with */
     char others[DIBS__NODE_OTHERS_MAX][DIBS__NODE_SIZE]; /* that tick */
     size_t other_count;
-    bool agreed; /* a commit of a task was answered with yes */
-    bool idle;   /* the last look found nothing to do */
+    bool idle; /* the last look found nothing to do */
     char said[256];
     dibsx_nsec said_at;
 };
@@ -90,7 +72,7 @@ bool dibs__node_takes(const dibs__node *node, const char *label);
 
 /* Writes output of an attempt into the store: its beginning, its end, and how much is left
  * out between them. */
-void dibs__node_keep_output(dibs__node *node, const dibs__node_task *task,
+void dibs__node_keep_output(dibs__node *node, dibs__node_task *task,
                             const char *head, size_t head_len, const char *tail,
                             size_t tail_len, uint64_t left_out);
 
@@ -113,31 +95,18 @@ void dibs__node_write_record(dibs__node *node, int64_t now_us);
 void dibs__node_remove_record(dibs__node *node);
 void dibs__node_strike_off(dibs__node *node, const char *index, const char *id);
 
-/* Sweeps over an index. The entries of `live` are those of nodes that may be gone. */
-typedef struct dibs__node_entry {
-    char member[DIBS__PLACE_SIZE];
-    int64_t at;
-} dibs__node_entry;
-typedef dibs_status
-dibs__sweep_fn(dibs__node *node, const dibs__node_entry *entry,
-               dibs_error *err);
-dibs__sweep_fn dibs__sweep_retry, dibs__sweep_deadline, dibs__sweep_live,
-    dibs__sweep_resume, dibs__sweep_trim;
-
-/* Whether the node of an entry of `live` was seen alive, and its lease still lasts; and
- * the look at the end of such a lease. */
-bool dibs__node_is_known(dibs__node *node, const dibs__node_entry *entry);
-void dibs__node_await_gone(dibs__node *node);
-
-/* Leaves an entry of `due` to other nodes for so long; whether it is left. */
-void dibs__node_leave(dibs__node *node, const dibs__node_entry *entry,
-                      int64_t ms);
-bool dibs__node_is_left(const dibs__node *node, const dibs__node_entry *entry);
-
-/* Tasks. A claim that is in the scene becomes one, and is sent. False: no slot is free,
- * or the claim is refused. */
+/* Tasks. A claim that is in the scene becomes one, and is sent. DIBS_NOTFOUND: the step is
+ * not for this node; DIBS_BUSY: no slot is free; or why the claim is refused. */
 bool dibs__node_has_room(const dibs__node *node);
-bool dibs__node_claim(dibs__node *node, dibs__stage *st, size_t step);
+dibs_status dibs__node_claim(dibs__node *node, dibs__stage *st, size_t step);
+
+/* The same without sending it: the caller commits the intent of the task, and hears the
+ * answer for it. With yes goes the run that was written. */
+dibs_status dibs__node_prepare(dibs__node *node, dibs__stage *st, size_t step,
+                               dibs__node_task **out);
+void dibs__node_answered(dibs__node *node, dibs__node_task *task,
+                         const dibs__answer *answer, const dibs__run *run,
+                         const dibs_error *err);
 void dibs__node_proceed(dibs__node *node);
 void dibs__node_collect(dibs__node *node);
 void dibs__node_look_at_own(dibs__node *node);

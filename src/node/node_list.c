@@ -48,6 +48,7 @@ static void send_list(dibs__node *node, const dibs__intent *in)
     dibs_error err = {0};
     dibs_status rc = dibs__board_commit(node->board, in, &doubt, &err);
 
+    (void)dibs__node_valid_until(node);
     if (rc != DIBS_OK && rc != DIBS_STALE)
         dibs__node_complain(node, "the list of nodes", &err);
 }

@@ -1,13 +1,11 @@
-/* node_sweep.c - sweeps of a node: retries, limits, waits and followers, history; and runs
- * of nodes that are gone. */
+/* node_sweep.c - sweeps of a node: retries, limits, waits and followers; and runs of nodes
+ * that are gone. */
 /* SPDX-License-Identifier: MIT */
-#include "base/alloc.h"
+#include "node/node_sweep.h"
 #include "base/fail.h"
 #include "jobs/board_batch.h"
 #include "jobs/board_change.h"
 #include "jobs/follow.h"
-#include "jobs/history.h"
-#include "node/node_inside.h"
 #include <dibs/monitor.h>
 
 #include <stdio.h>
@@ -16,15 +14,10 @@
 /* A lease that ends is looked at so much later. */
 enum { GONE_LATER_MS = 50 };
 
-enum { OLD_MAX = 64 };
-
-#define TRIM_AGAIN_US (INT64_C(3600) * 1000000)
-#define BATCH         "batch/" /* begins the entry of a batch in "resume" */
-
 /* The run of an entry is gone, with its history: so goes the entry. */
-static dibs_status
-drop_entry(dibs__node *node, const char *index, const char *member,
-           const char *id, dibs_error *err)
+dibs_status
+dibs__node_drop_entry(dibs__node *node, const char *index, const char *member,
+                      const char *id, dibs_error *err)
 {
     char key[DIBS__PLACE_SIZE];
     bool doubt = false;
@@ -50,7 +43,7 @@ sweep_run(dibs__node *node, const char *index, const dibs__node_entry *entry,
     dibs_status rc = dibs__board_change_run(node->board, id, change, arg, err);
 
     if (rc == DIBS_NOTFOUND)
-        rc = drop_entry(node, index, entry->member, id, err);
+        rc = dibs__node_drop_entry(node, index, entry->member, id, err);
     return rc == DIBS_STALE ? DIBS_OK : rc;
 }
 
@@ -68,7 +61,7 @@ dibs_status dibs__sweep_retry(dibs__node *node, const dibs__node_entry *entry,
     char id[DIBS__RUN_ID_SIZE], step[DIBS__JOB_NAME_SIZE];
 
     if (!dibs__step_split(entry->member, id, step))
-        return DIBS_OK;
+        return dibs__node_drop_entry(node, "retry", entry->member, NULL, err);
     return sweep_run(node, "retry", entry, id, retry_scene, NULL, err);
 }
 
@@ -161,7 +154,8 @@ static dibs_status find_gone(dibs__node *node, const char *id, uint64_t fence,
 /* FNV-1a; two entries with the same hash are looked at with each look. */
 static uint64_t hash_entry(const dibs__node_entry *entry)
 {
-    uint64_t hash = UINT64_C(14695981039346656037) ^ (uint64_t)entry->at;
+    uint64_t hash = UINT64_C(14695981039346656037) ^ (uint64_t)entry->at ^
+                    ((uint64_t)entry->look << 56);
 
     for (const char *at = entry->member; *at; at++)
         hash = (hash ^ (unsigned char)*at) * UINT64_C(1099511628211);
@@ -195,12 +189,13 @@ void dibs__node_leave(dibs__node *node, const dibs__node_entry *entry,
                            .until = dibsx_after_ms(dibsx_now(), ms)};
 }
 
-bool dibs__node_is_left(const dibs__node *node, const dibs__node_entry *entry)
+int64_t
+dibs__node_left_ms(const dibs__node *node, const dibs__node_entry *entry)
 {
     uint64_t hash = hash_entry(entry);
     const dibs__node_known *at = &node->left[hash % DIBS__NODE_KNOWN_MAX];
 
-    return at->hash == hash && dibsx_now() < at->until;
+    return at->hash == hash ? dibsx_wait_ms(at->until, dibsx_now()) : 0;
 }
 
 void dibs__node_await_gone(dibs__node *node)
@@ -248,14 +243,14 @@ dibs_status dibs__sweep_live(dibs__node *node, const dibs__node_entry *entry,
     dibs_status rc;
 
     if (!dibs__step_split(entry->member, id, step))
-        return DIBS_OK;
+        return dibs__node_drop_entry(node, "live", entry->member, NULL, err);
     rc = dibs__board_run(node->board, id, &run, err);
     if (rc == DIBS_OK && dibs__run_find(&run, step, &i) &&
         run.steps[i].fence == l.fence)
         memcpy(owner, run.steps[i].node, sizeof(owner));
     dibs__run_fini(&run);
     if (rc == DIBS_NOTFOUND)
-        return drop_entry(node, "live", entry->member, id, err);
+        return dibs__node_drop_entry(node, "live", entry->member, id, err);
     if (rc != DIBS_OK || !owner[0] || strcmp(owner, node->id) == 0)
         return rc;
     rc = find_gone(node, owner, l.fence, &until, err);
@@ -328,6 +323,7 @@ make_followers(dibs__node *node, const dibs__stage *st, dibs_error *err)
         dibs_status rc = dibs__board_start_run(node->board, jobs->at[i], NULL,
                                                make_then, &c, err);
 
+        (void)dibs__node_valid_until(node);
         if (rc != DIBS_OK && (dibsx_is_away(rc) || rc == DIBS_STALE))
             return rc;
         if (rc != DIBS_OK)
@@ -442,6 +438,7 @@ look_at_waits(dibs__node *node, const dibs__stage *st, dibs_error *err)
             rc = look_at_child(node, st, i, err);
         else if (step->waits == DIBS__WAIT_BATCH)
             rc = look_at_batch(node, st, i, err);
+        (void)dibs__node_valid_until(node);
         rc = rc == DIBS_STALE ? DIBS_OK : rc;
     }
     if (rc == DIBS_OK)
@@ -457,12 +454,14 @@ sweep_batch(dibs__node *node, const dibs__node_entry *entry, dibs_error *err)
 {
     dibs__batch_news news = {.waiter = NULL};
     dibs_status rc =
-        dibs__board_batch_look(node->board, entry->member + strlen(BATCH),
-                               &news, err);
+        dibs__board_batch_look(node->board,
+                               entry->member + strlen(DIBS__BATCH_PART), &news,
+                               err);
 
     return rc != DIBS_OK || news.complete
                ? rc
-               : drop_entry(node, "resume", entry->member, NULL, err);
+               : dibs__node_drop_entry(node, "resume", entry->member, NULL,
+                                       err);
 }
 
 dibs_status dibs__sweep_resume(dibs__node *node, const dibs__node_entry *entry,
@@ -471,7 +470,7 @@ dibs_status dibs__sweep_resume(dibs__node *node, const dibs__node_entry *entry,
     dibs__stage st;
     dibs_status rc;
 
-    if (strncmp(entry->member, BATCH, strlen(BATCH)) == 0)
+    if (strncmp(entry->member, DIBS__BATCH_PART, strlen(DIBS__BATCH_PART)) == 0)
         return sweep_batch(node, entry, err);
     dibs__stage_init(&st);
     rc = dibs__stage_run(node->board, entry->member, &st, err);
@@ -480,195 +479,8 @@ dibs_status dibs__sweep_resume(dibs__node *node, const dibs__node_entry *entry,
     else if (rc == DIBS_OK)
         rc = look_at_waits(node, &st, err);
     else if (rc == DIBS_NOTFOUND)
-        rc = drop_entry(node, "resume", entry->member, entry->member, err);
+        rc = dibs__node_drop_entry(node, "resume", entry->member, entry->member,
+                                   err);
     dibs__stage_fini(&st);
     return rc == DIBS_STALE ? DIBS_OK : rc;
-}
-
-/* ---- history */
-
-typedef struct run_list {
-    char (*at)[DIBS__RUN_ID_SIZE];
-    size_t count;
-} run_list;
-
-static bool note_run(const dibs_index_entry *entry, void *arg)
-{
-    run_list *list = arg;
-
-    if (strlen(entry->member) < DIBS__RUN_ID_SIZE &&
-        list->count < DIBS_LOOK_MAX)
-        (void)snprintf(list->at[list->count++], DIBS__RUN_ID_SIZE, "%s",
-                       entry->member);
-    return true;
-}
-
-static dibs_status list_runs(dibs__node *node, const char *job, run_list *list,
-                             int64_t *now_us, dibs_error *err)
-{
-    char inner[DIBS__PLACE_SIZE], key[DIBS_NAME_MAX + 1];
-    dibs_index_look look = {.index = key,
-                            .up_to = DIBS_INDEX_AT_MAX,
-                            .limit = DIBS_LOOK_MAX};
-    dibs_status rc;
-
-    list->at = dibsx_zalloc_n(DIBS_LOOK_MAX, sizeof(*list->at));
-    if (!list->at)
-        return dibsx_nomem(err, "the list of runs");
-    (void)snprintf(inner, sizeof(inner), "runs/%.100s", job);
-    rc = dibs__board_key(node->board, inner, key, err);
-    if (rc == DIBS_OK)
-        rc = dibs_index_first(node->board->cl, &look, 1, now_us, note_run, list,
-                              err);
-    return rc;
-}
-
-/* Definitions that are not in force any more. */
-typedef struct old_list {
-    char at[OLD_MAX][DIBS__JOB_HASH_SIZE];
-    bool used[OLD_MAX];
-    size_t count;
-} old_list;
-
-static bool note_hash(const dibs_index_entry *entry, void *arg)
-{
-    old_list *old = arg;
-
-    if (strlen(entry->member) < DIBS__JOB_HASH_SIZE && old->count < OLD_MAX)
-        (void)snprintf(old->at[old->count++], DIBS__JOB_HASH_SIZE, "%s",
-                       entry->member);
-    return true;
-}
-
-static dibs_status
-list_old(dibs__node *node, const char *job, old_list *old, dibs_error *err)
-{
-    char inner[DIBS__PLACE_SIZE], key[DIBS_NAME_MAX + 1];
-    dibs_index_look look = {.index = key,
-                            .up_to = DIBS_INDEX_AT_MAX,
-                            .limit = OLD_MAX};
-    dibs_status rc;
-
-    (void)snprintf(inner, sizeof(inner), "old/%.100s", job);
-    rc = dibs__board_key(node->board, inner, key, err);
-    if (rc == DIBS_OK)
-        rc = dibs_index_first(node->board->cl, &look, 1, NULL, note_hash, old,
-                              err);
-    return rc;
-}
-
-static void note_use(old_list *old, const char *hash)
-{
-    for (size_t i = 0; i < old->count; i++)
-        old->used[i] = old->used[i] || strcmp(old->at[i], hash) == 0;
-}
-
-/* The state is checked, so that a load which brings the definition back comes before or
- * after this. */
-static dibs_status drop_old(dibs__node *node, const dibs__job_state *state,
-                            const char *hash, dibs_error *err)
-{
-    char key[DIBS__PLACE_SIZE], index[DIBS__PLACE_SIZE];
-    bool doubt = false;
-    dibs__intent in;
-    dibs_status rc;
-
-    dibs__intent_init(&in);
-    (void)snprintf(key, sizeof(key), "state/%s", state->job);
-    dibs__intent_check_version(&in, key, state->version);
-    (void)snprintf(index, sizeof(index), "old/%s", state->job);
-    dibs__intent_leave(&in, index, hash);
-    (void)snprintf(key, sizeof(key), "def/%s/%s", state->job, hash);
-    if (!state->set[0] || strcmp(state->hash, hash) != 0)
-        dibs__intent_delete(&in, key);
-    rc = dibs__board_commit(node->board, &in, &doubt, err);
-    dibs__intent_fini(&in);
-    return rc == DIBS_STALE ? DIBS_OK : rc;
-}
-
-/* A definition that a run had when this sweep began stays until the next one: a rerun
- * may be under way. */
-static dibs_status drop_unused(dibs__node *node, const dibs__job_state *state,
-                               const old_list *old, bool *left, dibs_error *err)
-{
-    dibs_status rc = DIBS_OK;
-
-    for (size_t i = 0; i < old->count && rc == DIBS_OK; i++) {
-        *left = *left || old->used[i];
-        if (!old->used[i])
-            rc = drop_old(node, state, old->at[i], err);
-    }
-    return rc;
-}
-
-/* A look is due again in an hour. */
-static dibs_status
-put_off_trim(dibs__node *node, const char *job, int64_t now_us, dibs_error *err)
-{
-    bool doubt = false;
-    dibs__intent in;
-    dibs_status rc;
-
-    dibs__intent_init(&in);
-    dibs__intent_enter(&in, "trim", job, now_us + TRIM_AGAIN_US);
-    rc = dibs__board_commit(node->board, &in, &doubt, err);
-    dibs__intent_fini(&in);
-    return rc;
-}
-
-static dibs_status
-look_at_old(dibs__node *node, const char *job, const char *id,
-            dibs__history_look *look, old_list *old, dibs_error *err)
-{
-    char index[DIBS__PLACE_SIZE];
-    bool doubt = false;
-    dibs__intent in;
-    dibs__run run;
-    dibs_status rc = dibs__board_run(node->board, id, &run, err);
-
-    if (rc == DIBS_OK)
-        note_use(old, run.hash);
-    if (rc == DIBS_NOTFOUND) {
-        (void)snprintf(index, sizeof(index), "runs/%.100s", job);
-        rc = drop_entry(node, index, id, id, err);
-    } else if (rc == DIBS_OK && dibs__history_goes(look, &run)) {
-        dibs__intent_init(&in);
-        dibs__history_drop(&run, &in);
-        rc = dibs__board_commit(node->board, &in, &doubt, err);
-        dibs__intent_fini(&in);
-    }
-    dibs__run_fini(&run);
-    return rc == DIBS_STALE ? DIBS_OK : rc;
-}
-
-dibs_status dibs__sweep_trim(dibs__node *node, const dibs__node_entry *entry,
-                             dibs_error *err)
-{
-    dibs__job_state state;
-    dibs__job *job = NULL;
-    dibs__history_look look = {.ok = 0};
-    run_list list = {.count = 0};
-    old_list old = {.count = 0};
-    bool left = false;
-    dibs_status rc = dibs__board_state(node->board, entry->member, &state, err);
-
-    if (rc == DIBS_OK)
-        rc = dibs__board_job(node->board, entry->member, state.hash, &job, err);
-    if (rc == DIBS_OK) {
-        look.limits = &job->history;
-        rc = list_old(node, entry->member, &old, err);
-    }
-    if (rc == DIBS_OK)
-        rc = list_runs(node, entry->member, &list, &look.now_us, err);
-    for (size_t i = list.count; i > 0 && rc == DIBS_OK; i--)
-        rc = look_at_old(node, entry->member, list.at[i - 1], &look, &old, err);
-    if (rc == DIBS_OK && list.count < DIBS_LOOK_MAX)
-        rc = drop_unused(node, &state, &old, &left, err);
-    if (rc == DIBS_OK && left)
-        rc = put_off_trim(node, entry->member, look.now_us, err);
-    else if (rc == DIBS_OK || rc == DIBS_NOTFOUND)
-        rc = drop_entry(node, "trim", entry->member, NULL, err);
-    dibsx_free(list.at);
-    dibs__job_free(job);
-    return rc;
 }

@@ -2,6 +2,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/fail.h"
 #include "base/rand.h"
+#include "jobs/board_change.h"
 #include "jobs/history.h"
 #include "node/call.h"
 
@@ -9,7 +10,12 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { AGAIN_MS = 200, LOCK_AGAIN_MS = 100, FLUSH_MAX_MS = 30000 };
+enum {
+    AGAIN_MS = 200,
+    LOCK_AGAIN_MS = 100,
+    FLUSH_MAX_MS = 30000,
+    LEAVE_MS = 1000 /* what cannot be written, when the node should stop */
+};
 
 static void
 do_todo(dibs__node *node, dibs__node_task *task, dibs__task_todo todo);
@@ -61,38 +67,81 @@ static void put_off(dibs__node_task *task, dibs__task_todo todo, int64_t ms)
     task->todo_at = dibsx_after_ms(dibsx_now(), ms);
 }
 
+/* A store that does not answer is asked again for as long as the node believes in its
+ * lease, but a node that should stop asks for a ttl at most: its lease may be in another
+ * store. A record that cannot be read, and a second signal, leave it a second. */
+static bool
+may_try(const dibs__node *node, dibs__node_task *task, dibs_status rc)
+{
+    dibsx_nsec now = dibsx_now();
+    int64_t ms =
+        dibsx_is_away(rc) && node->stops < 2 ? node->opts->ttl_ms : LEAVE_MS;
+
+    if (!node->drained)
+        return true;
+    if (!task->failed_at)
+        task->failed_at = now;
+    return now < dibsx_after_ms(task->failed_at, ms);
+}
+
+/* When the lease has ended, others take an attempt that was left for lost. */
+static void try_again(dibs__node *node, dibs__node_task *task,
+                      dibs__task_todo todo, dibs_status rc)
+{
+    if (may_try(node, task, rc)) {
+        put_off(task, todo, AGAIN_MS);
+        return;
+    }
+    dibs__node_say(node, "%s/%s is left: this node stops, and cannot write it",
+                   task->task.run, task->task.step);
+    free_task(node, task);
+}
+
+void dibs__node_answered(dibs__node *node, dibs__node_task *task,
+                         const dibs__answer *answer, const dibs__run *run,
+                         const dibs_error *err)
+{
+    dibs_status rc = answer->rc;
+    dibs__task_todo todo;
+
+    task->task.doubt = answer->doubt;
+    if (rc != DIBS_OK && rc != DIBS_STALE && rc != DIBS_EARLY &&
+        rc != DIBS_LATE)
+        dibs__node_complain(node, task->task.run, err);
+    todo = dibs__task_answered(&task->task, rc, dibsx_now(),
+                               dibs__node_valid_until(node));
+    task->written = run;
+    if (todo == DIBS__TASK_AGAIN)
+        try_again(node, task, todo, rc);
+    else
+        do_todo(node, task, todo);
+    task->written = NULL; /* A task that was freed is zeros. */
+}
+
 /* Sends the intent. A store that does not answer is asked again in a later turn. */
 static void send_task(dibs__node *node, dibs__node_task *task)
 {
-    bool doubt = task->task.doubt;
+    dibs__answer answer = {.doubt = task->task.doubt};
     dibs_error err = {0};
-    dibs_status rc = dibs__board_commit(node->board, &task->in, &doubt, &err);
-    dibs__task_todo todo;
 
-    task->task.doubt = doubt;
-    node->agreed = node->agreed || rc == DIBS_OK;
-    if (rc != DIBS_OK && rc != DIBS_STALE && rc != DIBS_EARLY &&
-        rc != DIBS_LATE)
-        dibs__node_complain(node, task->task.run, &err);
-    todo = dibs__task_answered(&task->task, rc, dibsx_now(),
-                               dibs__node_valid_until(node));
-    if (todo == DIBS__TASK_AGAIN)
-        put_off(task, todo, AGAIN_MS);
-    else
-        do_todo(node, task, todo);
+    (void)!dibs__board_commit_many(node->board, &task->in, 1, &answer, &err);
+    dibs__node_answered(node, task, &answer, NULL, &err);
 }
 
-/* Reads the record; it may be gone. False: the store does not answer. */
-static bool
-read_run(dibs__node *node, dibs__node_task *task, dibs__run *run, bool *found)
+/* Reads the record; it may be gone. False: it could not be read, and `todo` is tried
+ * again. */
+static bool read_run(dibs__node *node, dibs__node_task *task,
+                     dibs__task_todo todo, dibs__run *run, bool *found)
 {
     dibs_error err = {0};
     dibs_status rc = dibs__board_run(node->board, task->task.run, run, &err);
 
     *found = rc == DIBS_OK;
-    if (rc != DIBS_OK && rc != DIBS_NOTFOUND)
-        dibs__node_complain(node, task->task.run, &err);
-    return rc == DIBS_OK || rc == DIBS_NOTFOUND;
+    if (rc == DIBS_OK || rc == DIBS_NOTFOUND)
+        return true;
+    dibs__node_complain(node, task->task.run, &err);
+    try_again(node, task, todo, rc);
+    return false;
 }
 
 static void read_task(dibs__node *node, dibs__node_task *task)
@@ -101,9 +150,7 @@ static void read_task(dibs__node *node, dibs__node_task *task)
     bool found = false;
     dibs__task_todo todo = DIBS__TASK_WAIT;
 
-    if (!read_run(node, task, &run, &found))
-        put_off(task, DIBS__TASK_READ, AGAIN_MS);
-    else
+    if (read_run(node, task, DIBS__TASK_READ, &run, &found))
         todo = dibs__task_read(&task->task, found ? &run : NULL, dibsx_now(),
                                dibs__node_valid_until(node));
     dibs__run_fini(&run);
@@ -124,7 +171,7 @@ static void plan_task(dibs__node *node, dibs__node_task *task)
     rc = dibs__stage_run(node->board, task->task.run, &st, &err);
     if (rc != DIBS_OK && rc != DIBS_NOTFOUND) {
         dibs__node_complain(node, task->task.run, &err);
-        put_off(task, DIBS__TASK_PLAN, AGAIN_MS);
+        try_again(node, task, DIBS__TASK_PLAN, rc);
         dibs__stage_fini(&st);
         return;
     }
@@ -175,14 +222,33 @@ static int64_t lock_tries(const dibs__job_lock *lock)
     return (lock->retries + 1) * (1 + lock->wait_ms / LOCK_AGAIN_MS);
 }
 
+static void
+end_unlocked(dibs__node *node, dibs__node_task *task, dibs__reason reason)
+{
+    task->outcome = (dibs__outcome){.reason = reason};
+    do_todo(node, task, dibs__task_locked(&task->task, false));
+}
+
+static dibs_status
+try_lock(dibs__node *node, dibs__node_task *task, dibs_error *err)
+{
+    dibs_status rc = task->lock ? DIBS_OK : make_lock(node, task, err);
+
+    return rc == DIBS_OK ? dibs_lock_try(task->lock, err) : rc;
+}
+
+/* A node that should stop does not wait for the lock: others may begin. */
 static void lock_task(dibs__node *node, dibs__node_task *task)
 {
     const dibs__job_lock *lock = &task->job->lock;
     dibs_error err = {0};
-    dibs_status rc = task->lock ? DIBS_OK : make_lock(node, task, &err);
+    dibs_status rc = DIBS_OK;
 
-    if (rc == DIBS_OK)
-        rc = dibs_lock_try(task->lock, &err);
+    if (node->drained) {
+        end_unlocked(node, task, DIBS__REASON_STOPPED);
+        return;
+    }
+    rc = try_lock(node, task, &err);
     if (rc == DIBS_OK) {
         do_todo(node, task, dibs__task_locked(&task->task, true));
         return;
@@ -197,8 +263,7 @@ static void lock_task(dibs__node *node, dibs__node_task *task)
                 lock->wait_ms > 0 ? LOCK_AGAIN_MS : lock->retry_delay_ms);
         return;
     }
-    task->outcome = (dibs__outcome){.reason = DIBS__REASON_BUSY};
-    do_todo(node, task, dibs__task_locked(&task->task, false));
+    end_unlocked(node, task, DIBS__REASON_BUSY);
 }
 
 /* ---- start and end of the command */
@@ -210,28 +275,22 @@ end_unstarted(dibs__node *node, dibs__node_task *task, dibs__reason reason)
     do_todo(node, task, dibs__task_died(&task->task));
 }
 
-static void start_task(dibs__node *node, dibs__node_task *task)
+/* Starts the attempt, or ends it at once: the run has to end, or it cannot start. */
+static void
+start_attempt(dibs__node *node, dibs__node_task *task, const dibs__run *run)
 {
     dibs_error err = {0};
-    dibs__run run;
-    bool found = false, ends = false;
     size_t i = 0;
+    bool ends = !run || dibs__task_must_end(&task->task, run) ||
+                !dibs__run_find(run, task->task.step, &i);
     dibs_status rc = DIBS_OK;
 
-    if (!read_run(node, task, &run, &found)) {
-        put_off(task, DIBS__TASK_START, AGAIN_MS);
-        dibs__run_fini(&run);
-        return;
-    }
-    ends = !found || dibs__task_must_end(&task->task, &run) ||
-           !dibs__run_find(&run, task->task.step, &i);
     if (!ends && node->drained)
         rc = dibsx_fail(&err, DIBS_CANCELLED, "this node stops");
     else if (!ends) {
-        task->attempt = run.steps[i].attempt;
-        rc = node->ops->start(node, task, &run, &err);
+        task->attempt = run->steps[i].attempt;
+        rc = node->ops->start(node, task, run, &err);
     }
-    dibs__run_fini(&run);
     if (ends)
         end_unstarted(node, task, DIBS__REASON_CANCELLED);
     else if (rc == DIBS_OK)
@@ -243,6 +302,20 @@ static void start_task(dibs__node *node, dibs__node_task *task)
                       rc == DIBS_CANCELLED ? DIBS__REASON_STOPPED
                                            : DIBS__REASON_UNSTARTED);
     }
+}
+
+static void start_task(dibs__node *node, dibs__node_task *task)
+{
+    dibs__run run;
+    bool found = false;
+
+    if (task->written) {
+        start_attempt(node, task, task->written);
+        return;
+    }
+    if (read_run(node, task, DIBS__TASK_START, &run, &found))
+        start_attempt(node, task, found ? &run : NULL);
+    dibs__run_fini(&run);
 }
 
 static void
@@ -310,19 +383,22 @@ static bool may_execute(const dibs__node *node, const dibs__step *step)
             (!step->work.runs_on || has_label(node, step->work.runs_on)));
 }
 
-bool dibs__node_claim(dibs__node *node, dibs__stage *st, size_t i)
+dibs_status dibs__node_prepare(dibs__node *node, dibs__stage *st, size_t i,
+                               dibs__node_task **out)
 {
     const dibs__job *job = find_job(node, st);
     dibs__node_task *task = find_free(node);
     dibs__claimant who = {.fence = node->fence};
+    dibs_status rc;
 
-    if (!job || !task || i >= job->step_count ||
-        !may_execute(node, &job->steps[i]))
-        return false;
+    if (!job || i >= job->step_count || !may_execute(node, &job->steps[i]))
+        return DIBS_NOTFOUND;
     memcpy(who.node, node->id, sizeof(who.node));
-    if (!dibsx_random_hex(who.nonce, sizeof(who.nonce)) ||
-        dibs__run_claim(&st->sc, i, &who, NULL) != DIBS_OK)
-        return false;
+    if (!task || !dibsx_random_hex(who.nonce, sizeof(who.nonce)))
+        return DIBS_BUSY;
+    rc = dibs__run_claim(&st->sc, i, &who, NULL);
+    if (rc != DIBS_OK)
+        return rc;
     *task = (dibs__node_task){.used = true, .job = job, .step = &job->steps[i]};
     dibs__task_init(&task->task, st->run.id, st->run.steps[i].name, who.nonce,
                     job->lock.key != NULL);
@@ -333,8 +409,18 @@ bool dibs__node_claim(dibs__node *node, dibs__stage *st, size_t i)
         task->own_job = st->job;
         st->job = NULL;
     }
-    send_task(node, task);
-    return true;
+    *out = task;
+    return DIBS_OK;
+}
+
+dibs_status dibs__node_claim(dibs__node *node, dibs__stage *st, size_t i)
+{
+    dibs__node_task *task = NULL;
+    dibs_status rc = dibs__node_prepare(node, st, i, &task);
+
+    if (rc == DIBS_OK)
+        send_task(node, task);
+    return rc;
 }
 
 /* ---- turns */
@@ -357,22 +443,28 @@ static void flush_task(dibs__node *node, dibs__node_task *task, dibsx_nsec now)
         now < task->flush_at)
         return;
     node->ops->flush(node, task);
+    if (now < task->followed_until) {
+        task->flush_at = dibsx_after_ms(now, DIBS__FOLLOWED_MS);
+        return;
+    }
     task->flush_ms *= 2;
     if (task->flush_ms > FLUSH_MAX_MS)
         task->flush_ms = FLUSH_MAX_MS;
     task->flush_at = dibsx_after_ms(now, task->flush_ms);
 }
 
-void dibs__node_keep_output(dibs__node *node, const dibs__node_task *task,
+void dibs__node_keep_output(dibs__node *node, dibs__node_task *task,
                             const char *head, size_t head_len, const char *tail,
                             size_t tail_len, uint64_t left_out)
 {
     char inner[DIBS__PLACE_SIZE], key[DIBS_NAME_MAX + 1];
     dibs__run_step step = {.attempt = task->attempt};
+    uint64_t bytes = head_len + tail_len + left_out;
     dibs__run run;
     dibsx_buf whole;
 
-    if (task->step->work.output.keep == 0)
+    if (task->step->work.output.keep == 0 ||
+        (task->followed_until && bytes == task->kept_bytes))
         return;
     dibsx_buf_init(&whole, DIBS_VALUE_MAX);
     dibsx_buf_printf(&whole, "%zu %" PRIu64 "\n", head_len, left_out);
@@ -382,9 +474,10 @@ void dibs__node_keep_output(dibs__node *node, const dibs__node_task *task,
     (void)snprintf(step.name, sizeof(step.name), "%s", task->task.step);
     dibs__output_key(&run, &step, task->attempt, inner);
     if (dibsx_buf_ok(&whole) &&
-        dibs__board_key(node->board, inner, key, NULL) == DIBS_OK)
-        (void)!dibs_state_set(node->board->cl, key, whole.data, whole.len,
-                              task->job->history.keep_ms, NULL, NULL);
+        dibs__board_key(node->board, inner, key, NULL) == DIBS_OK &&
+        dibs_state_set(node->board->cl, key, whole.data, whole.len,
+                       task->job->history.keep_ms, NULL, NULL) == DIBS_OK)
+        task->kept_bytes = bytes;
     dibs__run_fini(&run);
     dibsx_buf_fini(&whole);
 }
@@ -397,10 +490,6 @@ void dibs__node_proceed(dibs__node *node)
 
         if (!task->used || (!node->lease && !task->task.outlived))
             continue;
-        if (!node->lease && node->drained && !task->at) {
-            free_task(node, task); /* The store stayed away. */
-            continue;
-        }
         watch_lock(node, task);
         if (task->task.state == DIBS__TASK_HELD)
             do_todo(node, task,
@@ -420,6 +509,7 @@ void dibs__node_collect(dibs__node *node)
     while ((task = node->ops->next_ended(node)) != NULL) {
         bool ours = task->task.state == DIBS__TASK_RUNNING;
 
+        task->followed_until = 0; /* The end writes all of it. */
         if (ours) {
             node->ops->take_outcome(node, task);
             node->ops->flush(node, task);
@@ -433,29 +523,110 @@ void dibs__node_collect(dibs__node *node)
     }
 }
 
-/* Runs that have to end, by their records. */
+/* ---- the records of its own commands */
+
+/* One request reads two values for each of these. */
+enum { OWN_MAX = DIBS_GET_MANY_MAX / 2 };
+
+static void end_own(dibs__node *node, dibs__node_task *task)
+{
+    task->ends_by = DIBS__REASON_CANCELLED;
+    if (task->at)
+        node->ops->stop(node, task, DIBS__REASON_CANCELLED, false);
+    else
+        end_unstarted(node, task, DIBS__REASON_CANCELLED);
+}
+
+/* A record that cannot be read says nothing. */
+static void look_at_task(dibs__node *node, dibs__node_task *task,
+                         const dibs_value *record, const dibs_value *follow)
+{
+    dibsx_nsec now = dibsx_now();
+    dibsx_nsec soon = dibsx_after_ms(now, DIBS__FOLLOWED_MS);
+    dibs_error err = {0};
+    dibs__run run;
+    bool ends = record->version == 0;
+
+    dibs__run_init(&run, task->task.run);
+    if (!ends && dibs__run_read(&run, task->task.run, record->data, record->len,
+                                &err) == DIBS_OK)
+        ends = dibs__task_must_end(&task->task, &run);
+    else if (!ends)
+        dibs__node_complain(node, task->task.run, &err);
+    dibs__run_fini(&run);
+    if (follow->version > 0)
+        task->followed_until = dibsx_after_ms(now, DIBS__FOLLOW_MS);
+    if (follow->version > 0 && soon < task->flush_at)
+        task->flush_at = soon;
+    if (ends)
+        end_own(node, task);
+}
+
+static dibs_status
+name_values(const dibs__node *node, const dibs__node_task *task,
+            char names[2][DIBS_NAME_MAX + 1], dibs_error *err)
+{
+    char inner[DIBS__PLACE_SIZE];
+    dibs_status rc;
+
+    (void)snprintf(inner, sizeof(inner), "run/%s", task->task.run);
+    rc = dibs__board_key(node->board, inner, names[0], err);
+    (void)snprintf(inner, sizeof(inner), "follow/%s", task->task.run);
+    return rc == DIBS_OK ? dibs__board_key(node->board, inner, names[1], err)
+                         : rc;
+}
+
+static void
+look_at_some(dibs__node *node, dibs__node_task *const *tasks, size_t count)
+{
+    char names[OWN_MAX][2][DIBS_NAME_MAX + 1];
+    const char *keys[2 * OWN_MAX];
+    dibs_value values[2 * OWN_MAX] = {{.len = 0}};
+    dibs_error err = {0};
+    dibs_status rc = DIBS_OK;
+
+    for (size_t i = 0; i < count && rc == DIBS_OK; i++) {
+        rc = name_values(node, tasks[i], names[i], &err);
+        keys[2 * i] = names[i][0];
+        keys[2 * i + 1] = names[i][1];
+    }
+    if (rc == DIBS_OK && count > 0)
+        rc =
+            dibs_state_get_many(node->board->cl, keys, 2 * count, values, &err);
+    (void)dibs__node_valid_until(node);
+    if (rc != DIBS_OK)
+        dibs__node_complain(node, "the records of its commands", &err);
+    for (size_t i = 0; i < count && rc == DIBS_OK; i++)
+        look_at_task(node, tasks[i], &values[2 * i], &values[2 * i + 1]);
+    for (size_t i = 0; i < 2 * count; i++)
+        dibs_value_free(&values[i]);
+}
+
+static bool is_looked_after(const dibs__node_task *task)
+{
+    return task->task.state == DIBS__TASK_LOCKING ||
+           task->task.state == DIBS__TASK_HELD ||
+           (task->task.state == DIBS__TASK_RUNNING && task->at);
+}
+
+/* Runs that have to end, by their records; and those whose output somebody follows. */
 void dibs__node_look_at_own(dibs__node *node)
 {
+    dibs__node_task *tasks[OWN_MAX];
+    size_t count = 0;
+
     for (size_t i = 0; i < node->opts->slots; i++) {
         dibs__node_task *task = &node->tasks[i];
-        bool found = false, ends;
-        dibs__run run;
 
-        if (!task->used || task->ends_by ||
-            (task->task.state != DIBS__TASK_HELD &&
-             (task->task.state != DIBS__TASK_RUNNING || !task->at)))
+        if (!task->used || task->ends_by || !is_looked_after(task))
             continue;
-        ends = read_run(node, task, &run, &found) &&
-               dibs__task_must_end(&task->task, found ? &run : NULL);
-        dibs__run_fini(&run);
-        if (!ends)
-            continue;
-        task->ends_by = DIBS__REASON_CANCELLED;
-        if (task->at)
-            node->ops->stop(node, task, DIBS__REASON_CANCELLED, false);
-        else
-            end_unstarted(node, task, DIBS__REASON_CANCELLED);
+        tasks[count++] = task;
+        if (count == OWN_MAX) {
+            look_at_some(node, tasks, count);
+            count = 0;
+        }
     }
+    look_at_some(node, tasks, count);
 }
 
 dibsx_nsec dibs__node_next_at(const dibs__node *node)
@@ -514,6 +685,8 @@ void dibs__node_stop_all(dibs__node *node, bool at_once)
             node->ops->stop(node, task, DIBS__REASON_STOPPED, at_once);
         else if (task->task.state == DIBS__TASK_HELD)
             end_unstarted(node, task, DIBS__REASON_STOPPED);
+        else if (task->task.state == DIBS__TASK_LOCKING)
+            do_todo(node, task, DIBS__TASK_LOCK);
     }
 }
 

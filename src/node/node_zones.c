@@ -61,6 +61,7 @@ list_jobs(dibs__node *node, struct dibs__node_zones *z, dibs_error *err)
         if (rc == DIBS_OK)
             rc = dibs_index_first(node->board->cl, &look, 1, NULL, note_job, z,
                                   err);
+        (void)dibs__node_valid_until(node);
         look.skip += look.limit;
     } while (rc == DIBS_OK && !z->failed && look.next >= 0);
     return rc == DIBS_OK && z->failed ? dibsx_nomem(err, "the names of jobs")

@@ -130,14 +130,45 @@ class Definitions(Work):
 
 class Ticks(Work):
     def test_a_tick_runs_once(self):
-        every = self.write("every.yaml", "jobs: {tick: {schedule: '* * * * * *', shell: 'echo $DIBS_TICK >>ticks'}}\n")
+        every = self.write("every.yaml", "jobs: {tick: {schedule: '* * * * * *', shell: 'echo $DIBS_TICK $DIBS_RUN_TOKEN >>ticks'}}\n")
         nodes = [self.node(file=every), self.node(file=every)]
         wait_until(lambda: len(self.lines("ticks")) >= 2, "two ticks")
         self.stop(*nodes)
-        ticks = self.lines("ticks")
+        ticks, tokens = zip(*(line.split() for line in self.lines("ticks")))
+        tokens = [int(token) for token in tokens]
+        self.assertEqual((min(tokens) > 0, tokens), (True, sorted(set(tokens))))
         self.assertEqual(len(set(ticks)), len(ticks), ticks)
         runs = self.json("job", "runs", "tick", "--json")["runs"]
-        self.assertEqual([run["tick"] for run in runs if run["state"] == "OK"], ticks)
+        self.assertEqual([run["tick"] for run in runs if run["state"] == "OK"], list(ticks))
+
+    def test_a_state_that_cannot_be_read_is_in_nobodys_way(self):
+        many = self.write("many.yaml", "jobs:\n" + "".join(
+            f"  j{i}: {{schedule: '* * * * * *', shell: 'echo j{i} >>ticked'}}\n" for i in range(3)))
+        node = self.node("-j", "8", "--drain-within", "1s", file=many)
+        wait_until(lambda: len(set(self.lines("ticked"))) == 3, "a tick of each job")
+        self.ok("state", "set", "job/{main}/state/j1", "{")
+        wait_until(lambda: " j1: " in self.text("log"), "a look at the state")
+        self.write("ticked", "")
+        wait_until(lambda: set(self.lines("ticked")) >= {"j0", "j2"}, "ticks of the others")
+        self.stop(node)
+
+    def test_a_state_that_cannot_be_read_keeps_no_node_from_stopping(self):
+        """The end of a run needs the state of its job. Another node ends the run when the state is mended."""
+        file = self.write("one.yaml", "jobs: {one: {concurrency: forbid, shell: 'echo $$ >pid; "
+                          "while ! test -e go; do sleep 0.02; done'}}\n")
+        node = self.node("--drain-within", "10ms", file=file)
+        run = self.begin("one")
+        wait_until(lambda: self.lines("pid"), "the command")
+        state = self.ok("state", "get", "job/{main}/state/one")
+        self.ok("state", "set", "job/{main}/state/one", "{")
+        self.write("go", "")
+        wait_until(lambda: run in self.text("log").partition("started")[2], "a look at the state")
+        self.stop(node)
+        self.assertIn(f"{run}/main is left: this node stops", self.text("log"))
+        self.ok("state", "set", "job/{main}/state/one", state)
+        node = self.node(file=file)
+        wait_until(lambda: self.run_of(run)["state"] not in ("READY", "RUNNING"), "the end of the run")
+        self.stop(node)
 
     def test_a_dead_node_leaves_its_turn(self):
         """It is in the list of nodes for a while, and the first by rank of some of the jobs."""

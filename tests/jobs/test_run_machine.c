@@ -312,6 +312,27 @@ static void test_lock_of_the_job(void **unused)
     done();
 }
 
+/* A node that waits for the lock gives the step back when it stops. */
+static void test_stop_before_the_lock(void **unused)
+{
+    static const dibs__outcome stopped = {.reason = DIBS__REASON_STOPPED};
+
+    (void)unused;
+    make_job(1);
+    job.lock.key = "k";
+    begin_run("j.1");
+    claim(A);
+    end(A, &stopped);
+    expect(A, DIBS__STATE_READY);
+    assert_int_equal(run.steps[A].attempt, 0);
+    assert_int_equal(run.attempt_count, 0);
+    claim(A);
+    CHECK(DIBS_OK, dibs__run_begin(&sc, A, who.nonce, err));
+    end(A, &stopped);
+    expect_run(DIBS__STATE_FAILED);
+    done();
+}
+
 static void test_cancel(void **unused)
 {
     (void)unused;
@@ -617,6 +638,8 @@ static void test_batch(void **unused)
     dibs__batch_wait(&batch, "w.2");
     assert_false(dibs__batch_look(&batch, 1, 7, &in));
     dibs__batch_commit(&batch, 5, &in);
+    assert_true(find_change(DIBS__INTENT_ENTER, "trim")->at ==
+                5 + DIBS__BATCH_FORGET_US);
     put = find_change(DIBS__INTENT_PUT, "batch/b1");
     CHECK(DIBS_OK, dibs__batch_read(&back, "b1", put->data, put->len, 9, err));
     assert_int_equal(back.waiter_count, 2);
@@ -626,6 +649,8 @@ static void test_batch(void **unused)
     assert_int_equal(count_changes(DIBS__INTENT_ENTER, "resume"), 2);
     dibs__batch_commit(&back, 7, &in);
     assert_int_equal(in.checks[0].version, 9);
+    assert_true(find_change(DIBS__INTENT_ENTER, "trim")->at ==
+                dibs__batch_gone_us(&back));
     assert_int_equal(back.made_us, 5);
     dibs__intent_fini(&in);
     assert_true(dibs__batch_look(&back, 2, 8, &in));
@@ -889,6 +914,7 @@ int main(void)
         cmocka_unit_test(test_late_results),
         cmocka_unit_test(test_results_of_others),
         cmocka_unit_test(test_lock_of_the_job),
+        cmocka_unit_test(test_stop_before_the_lock),
         cmocka_unit_test(test_cancel),
         cmocka_unit_test(test_limits),
         cmocka_unit_test(test_waits),

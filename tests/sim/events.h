@@ -5,7 +5,7 @@
 #ifndef DIBS_TESTS_SIM_EVENTS_H
 #define DIBS_TESTS_SIM_EVENTS_H
 
-static void add(world *w, event ev)
+static inline void add(world *w, event ev)
 {
     if (w->count == EVENTS)
         w->wrong = "the simulation has no room for an event";
@@ -13,7 +13,7 @@ static void add(world *w, event ev)
         w->events[w->count++] = ev;
 }
 
-static event take_first(world *w)
+static inline event take_first(world *w)
 {
     size_t first = 0;
     event ev;

@@ -1,5 +1,6 @@
 /* jobs_main.c - nodes of the job engine in simulated time: a store in memory, commits that
- * are slow, lost or late, nodes that die or stand still, clocks that are wrong and jump.
+ * are slow, lost or late, rings that are lost, late or repeated, nodes that die or stand
+ * still, clocks that are wrong and jump.
  *
  *     sim_jobs [SEEDS [FIRST]]       so many seeds from FIRST on
  *     sim_jobs --mutant N SEEDS      with a mistake planted, which must be noticed
@@ -11,7 +12,11 @@
  *   I6  its starts are at most its attempts;
  *   I8  a live node knows every step that names it;
  *   I9  a dead node's steps leave RUNNING;
- *   I10 a job with forbid or replace has one live tree at most. */
+ *   I10 a job with forbid or replace has one live tree at most;
+ *   I17 a step that is ready is begun.
+ * Nodes sleep until the first number of an index or a ring of the bell (jobs_bell.c). In some
+ * worlds nothing fails, and what is due or ready has to be found soon; in some no job has a
+ * schedule, so that nothing but a ring or a look by itself wakes a node. */
 /* SPDX-License-Identifier: MIT */
 #include "jobs/follow.h"
 #include "jobs/wake.h"
@@ -34,16 +39,22 @@ typedef struct stage {
     parcel *parcel;
 } stage;
 
-static bool chance(world *w, unsigned of_1000)
+bool chance(world *w, unsigned of_1000)
 {
     return dibsx_prng_below(&w->prng, 1000) < of_1000;
 }
 
-static dibsx_nsec span(world *w, int64_t low_ms, int64_t high_ms)
+dibsx_nsec span(world *w, int64_t low_ms, int64_t high_ms)
 {
     uint64_t wide = (uint64_t)(high_ms - low_ms) + 1;
 
     return (low_ms + (int64_t)dibsx_prng_below(&w->prng, wide)) * DIBSX_MS;
+}
+
+/* Something that goes wrong with this chance, where things go wrong. */
+static bool fails(world *w, unsigned of_1000)
+{
+    return !w->calm && chance(w, of_1000);
 }
 
 static void drop_parcel(parcel *p)
@@ -119,8 +130,8 @@ static void send_parcel(world *w, int who, parcel *p, const sim_task *task)
 
     if (!dibs__intent_ok(&p->in))
         w->wrong = "an intent failed";
-    if (!chance(w, 50)) {
-        ev.at = w->now + span(w, 0, chance(w, 150) ? 6000 : 30);
+    if (!fails(w, 50)) {
+        ev.at = w->now + span(w, 0, fails(w, 150) ? 6000 : 30);
         p->refs++;
         add(w, ev);
     }
@@ -159,76 +170,15 @@ static bool has_room(const world *w, int who)
     return false;
 }
 
+/* There is room: the node looks for what is ready. */
 static void free_task(world *w, sim_task *task)
 {
+    for (int i = 0; i < NODES; i++)
+        if (task >= w->nodes[i].tasks && task < w->nodes[i].tasks + TASKS)
+            look_within(w, i, 0);
     w->refused += task->task.refused;
     drop_parcel(task->parcel);
     memset(task, 0, sizeof(*task));
-}
-
-static void start_tree(world *w, int who, sim_task *task)
-{
-    sim_tree *tree = NULL;
-    sim_run *all = find_run(w, task->task.run);
-    int64_t concurrency = sim_jobs[task->job].concurrency;
-
-    for (size_t i = 0; i < TREES; i++) {
-        sim_tree *one = &w->trees[i];
-
-        if (!one->alive) {
-            tree = one;
-            continue;
-        }
-        if (strcmp(one->run, task->task.run) == 0 &&
-            strcmp(one->step, task->task.step) == 0)
-            w->wrong = "I5: a step has two live trees";
-        if (one->job == task->job && concurrency != DIBS__CONCURRENCY_ALLOW)
-            w->wrong = "I10: a job has two live trees";
-    }
-    if (!tree) {
-        w->wrong = "the simulation has no room for a tree";
-        return;
-    }
-    if (all && ++all->starts[task->task.step[0] - 'a'] >
-                   (uint64_t)sim_jobs[task->job].steps[0].work.retry.attempts)
-        w->wrong = "I6: a step was started too often";
-    *tree = (sim_tree){.alive = true,
-                       .serial = ++w->serial,
-                       .job = task->job,
-                       .who = who,
-                       .fence = w->nodes[who].fence,
-                       .valid_until = w->nodes[who].valid_until,
-                       .ends_at =
-                           w->now + span(w, 20, chance(w, 100) ? 6000 : 1800),
-                       .fails = chance(w, 150)};
-    memcpy(tree->run, task->task.run, sizeof(tree->run));
-    memcpy(tree->step, task->task.step, sizeof(tree->step));
-    task->tree = tree->serial;
-}
-
-static sim_tree *find_tree(world *w, uint64_t serial)
-{
-    for (size_t i = 0; i < TREES; i++)
-        if (serial && w->trees[i].serial == serial)
-            return &w->trees[i];
-    return NULL;
-}
-
-/* What time does to trees. */
-static void end_trees(world *w)
-{
-    for (size_t i = 0; i < TREES; i++) {
-        sim_tree *tree = &w->trees[i];
-
-        if (!tree->alive)
-            continue;
-        if (w->now >= tree->ends_at)
-            tree->alive = false;
-        else if (w->now >= tree->valid_until && w->mutant != NO_GUARD) {
-            tree->alive = false;
-            tree->guarded = true;
-        }
-    }
 }
 
 /* The intent of a task's state; false: the record does not want it. */
@@ -407,19 +357,35 @@ static void take_tick(world *w, int who, const char *name)
     close_stage(&st);
 }
 
+static bool
+has_task_of(const world *w, int who, const char *id, const char *step)
+{
+    for (size_t i = 0; i < TASKS; i++) {
+        const sim_task *task = &w->nodes[who].tasks[i];
+
+        if (task->used && strcmp(task->task.run, id) == 0 &&
+            strcmp(task->task.step, step) == 0)
+            return true;
+    }
+    return false;
+}
+
 static void claim_ready(world *w, int who)
 {
     char id[DIBS__RUN_ID_SIZE], step[DIBS__JOB_NAME_SIZE];
     sim_entry entry;
-    stage st;
-    size_t i;
 
-    if (!first_entry(w, READY, 0, dibsx_prng_below(&w->prng, 5), &entry) ||
-        !dibs__step_split(entry.member, id, step) || !load_run(w, &st, who, id))
-        return;
-    if (dibs__run_find(&st.run, step, &i))
-        (void)claim_step(w, who, &st, i);
-    close_stage(&st);
+    for (size_t k = 0; first_entry(w, READY, 0, k, &entry); k++) {
+        stage st;
+        size_t i;
+
+        if (!dibs__step_split(entry.member, id, step) ||
+            has_task_of(w, who, id, step) || !load_run(w, &st, who, id))
+            continue;
+        if (dibs__run_find(&st.run, step, &i))
+            (void)claim_step(w, who, &st, i);
+        close_stage(&st);
+    }
 }
 
 typedef dibs_status sweep_fn(dibs__scene *sc, dibs_error *err);
@@ -431,9 +397,13 @@ static void sweep_one(world *w, int who, index_id index, sweep_fn *sweep)
     sim_entry entry;
     stage st;
 
-    if (!first_entry(w, index, 0, 0, &entry) ||
-        entry.at > wall_us(w) + w->nodes[who].noise_us)
+    if (!first_entry(w, index, 0, 0, &entry))
         return;
+    if (entry.at > wall_us(w) + w->nodes[who].noise_us) {
+        look_at_number(w, who, entry.at);
+        return;
+    }
+    look_within(w, who, AGAIN_MS);
     if (!dibs__step_split(entry.member, id, step))
         (void)snprintf(id, sizeof(id), "%.120s", entry.member);
     if (!load_run(w, &st, who, id))
@@ -442,14 +412,6 @@ static void sweep_one(world *w, int who, index_id index, sweep_fn *sweep)
     dibs__scene_write(&st.sc);
     send_parcel(w, who, st.parcel, NULL);
     close_stage(&st);
-}
-
-static sim_lease *find_lease(world *w, uint64_t fence)
-{
-    for (size_t i = 0; i < w->lease_count; i++)
-        if (w->leases[i].fence == fence)
-            return &w->leases[i];
-    return NULL;
 }
 
 static void take_over(world *w, int who, const sim_entry *entry)
@@ -491,6 +453,10 @@ static void look_after(world *w, int who)
             gone = true;
         if (gone)
             take_over(w, who, &entry);
+        if (lease && lease->who != who)
+            look_within(w, who,
+                        gone ? AGAIN_MS
+                             : (lease->until - w->now) / DIBSX_MS + 50);
     }
     for (size_t i = 0; w->mutant == NODE_LIST && i < w->lease_count; i++) {
         sim_lease *lease = &w->leases[i];
@@ -570,6 +536,7 @@ static void join_board(world *w, int who)
         return;
     }
     node->life++;
+    dibs__wake_init(&node->wake, LOOK_MS, LISTEN_MS);
     node->fence = ++w->fence;
     (void)snprintf(node->id, sizeof(node->id), "%d.%llu", who,
                    (unsigned long long)node->life);
@@ -607,8 +574,8 @@ static void keep_lease(world *w, int who)
     if (w->now < node->renew_at)
         return;
     node->renew_at = w->now + (dibsx_nsec)LIMIT_MS * DIBSX_MS;
-    ev.at = w->now + span(w, 0, chance(w, 80) ? 2500 : 30);
-    if (!chance(w, 80))
+    ev.at = w->now + span(w, 0, fails(w, 80) ? 2500 : 30);
+    if (!fails(w, 80))
         add(w, ev);
 }
 
@@ -618,12 +585,12 @@ static void draw_noise(world *w, sim_node *node)
         return;
     node->noise_until = w->now + span(w, 200, 3000);
     node->noise_us =
-        chance(w, 600) ? 0 : span(w, 0, 6000) / 1000 - INT64_C(3000000);
+        fails(w, 400) ? span(w, 0, 6000) / 1000 - INT64_C(3000000) : 0;
 }
 
 /* W3: a node leaves a tick to those before it, who may be dead, for a while. */
-static bool
-is_its_turn(world *w, int who, const sim_entry *entry, int64_t now_us)
+static int64_t
+find_turn_us(world *w, int who, const sim_entry *entry, int64_t now_us)
 {
     const char *others[NODES];
     size_t count = 0, rank;
@@ -632,9 +599,9 @@ is_its_turn(world *w, int who, const sim_entry *entry, int64_t now_us)
         if (i != who && w->nodes[i].id[0])
             others[count++] = w->nodes[i].id;
     rank = dibs__node_rank(entry->member, w->nodes[who].id, others, count);
-    return w->mutant == FIRST_ONLY
-               ? rank == 0
-               : dibs__wake_turn_us(rank, entry->at, now_us) == 0;
+    if (w->mutant == FIRST_ONLY)
+        return rank == 0 ? 0 : SPAN_S * INT64_C(1000000);
+    return dibs__wake_turn_us(rank, entry->at, now_us);
 }
 
 static void do_ticks(world *w, int who)
@@ -642,26 +609,31 @@ static void do_ticks(world *w, int who)
     int64_t now_us = wall_us(w) + w->nodes[who].noise_us;
     sim_entry entry;
 
-    for (size_t k = 0; k < 4; k++)
-        if (first_entry(w, DUE, 0, k, &entry) && entry.at <= now_us &&
-            is_its_turn(w, who, &entry, now_us))
+    for (size_t k = 0; first_entry(w, DUE, 0, k, &entry); k++) {
+        int64_t turn_us = 0;
+
+        if (entry.at > now_us) {
+            look_at_number(w, who, entry.at);
+            return;
+        }
+        turn_us = find_turn_us(w, who, &entry, now_us);
+        if (turn_us == 0)
             take_tick(w, who, entry.member);
+        look_within(w, who, turn_us > 0 ? (turn_us + 999) / 1000 : AGAIN_MS);
+    }
 }
 
-/* I2: a job that is due is ticked, whoever has died. Real time, as the clock jumps. */
-static void check_due(world *w)
+/* The next look is at the first number that is not dealt with, or when the bell rings. */
+static void look_at_board(world *w, int who)
 {
-    for (int i = 0; i < JOBS; i++) {
-        dibs__job_state state;
-        bool due = read_state(w, i, &state) && state.due_us &&
-                   state.due_us <= wall_us(w);
-
-        if (!due || state.due_us != w->due_us[i])
-            w->due_since[i] = w->now;
-        w->due_us[i] = due ? state.due_us : 0;
-        if (w->now - w->due_since[i] > (dibsx_nsec)LATE_MS * DIBSX_MS)
-            w->wrong = "I2: a job is due, and nobody ticks it";
-    }
+    begin_look(w, who);
+    do_ticks(w, who);
+    sweep_one(w, who, RETRY, dibs__run_retry);
+    sweep_one(w, who, DEADLINE, dibs__run_deadline);
+    sweep_one(w, who, RESUME, dibs__run_resume);
+    claim_ready(w, who);
+    look_at_own(w, who);
+    look_after(w, who);
 }
 
 static void proceed(world *w, int who)
@@ -681,66 +653,11 @@ static void proceed(world *w, int who)
         if (task->used)
             end_task(w, who, task);
     }
-    do_ticks(w, who);
-    claim_ready(w, who);
-    if (chance(w, 300))
-        sweep_one(w, who, RETRY, dibs__run_retry);
-    if (chance(w, 300))
-        sweep_one(w, who, DEADLINE, dibs__run_deadline);
-    if (chance(w, 300))
-        sweep_one(w, who, RESUME, dibs__run_resume);
     if (chance(w, 10))
         cancel_some(w, who);
-    if (w->now >= node->look_at) {
-        node->look_at = w->now + span(w, 300, 700);
-        look_at_own(w, who);
-        look_after(w, who);
-    }
-}
-
-/* I8, I9: nobody waits for a node that knows nothing, or that is gone. */
-static void check_live(world *w)
-{
-    char id[DIBS__RUN_ID_SIZE], step[DIBS__JOB_NAME_SIZE];
-    const dibsx_nsec late = (dibsx_nsec)LATE_MS * DIBSX_MS;
-    sim_entry entry;
-
-    for (size_t k = 0; first_entry(w, LIVE, 0, k, &entry); k++) {
-        const sim_lease *lease = find_lease(w, (uint64_t)entry.at);
-        const sim_value *value;
-        bool known = false;
-
-        if (!dibs__step_split(entry.member, id, step) || !lease)
-            continue;
-        value = find_value(w, "run/", id);
-        if (lease->until + late < w->now || lease->struck)
-            w->wrong = "I9: a step of a dead node was not taken over";
-        for (size_t i = 0; i < TASKS; i++) {
-            const sim_task *task = &w->nodes[lease->who].tasks[i];
-
-            known |= task->used && strcmp(task->task.run, id) == 0 &&
-                     strcmp(task->task.step, step) == 0;
-        }
-        /* The claim may have been carried out late, for a task that is over. */
-        if (!known && lease->until > w->now && value &&
-            lease->fence == w->nodes[lease->who].fence)
-            w->wrong = "I8: a live node knows nothing of a step of its own";
-    }
-}
-
-/* No job waits for the end of a run that has ended. */
-static void check_states(world *w)
-{
-    for (int i = 0; i < JOBS; i++) {
-        dibs__job_state state;
-        dibs__run run = {0};
-
-        if (!read_state(w, i, &state) || !state.live[0])
-            continue;
-        if (!read_run(w, state.live, &run) || dibs__state_final(run.state))
-            w->wrong = "I10: a job waits for a run that has ended";
-        dibs__run_fini(&run);
-    }
+    listen_again(w, who);
+    if (w->now >= node->wake.look_at)
+        look_at_board(w, who);
 }
 
 static sim_task *find_task(world *w, const event *ev)
@@ -783,7 +700,7 @@ static void serve_renewal(world *w, event *ev)
         lease->until = w->now + (dibsx_nsec)TTL_MS * DIBSX_MS;
     ev->kind = RENEWED;
     ev->at = w->now + span(w, 0, 30);
-    if (!chance(w, 50))
+    if (!fails(w, 50))
         add(w, *ev);
 }
 
@@ -828,8 +745,31 @@ static void handle_store(world *w, event *ev)
     ev->parcel = NULL;
     ev->kind = ANSWER;
     ev->at = w->now + span(w, 0, 30);
-    if (!chance(w, 50))
+    if (!fails(w, 50))
         add(w, *ev);
+}
+
+/* A caller starts a run; it asks again only if it has no answer, which is not simulated. */
+static void start_by_hand(world *w)
+{
+    static const int jobs[] = {0, 3};
+    int job = jobs[dibsx_prng_below(&w->prng, 2)];
+    char id[DIBS__RUN_ID_SIZE];
+    stage st;
+
+    open_stage(w, &st, 0, job);
+    (void)snprintf(id, sizeof(id), "%s.%llu", sim_jobs[job].name,
+                   (unsigned long long)++w->serial);
+    if (dibs__run_make(&st.run, id, &sim_jobs[job], "h", NULL) != DIBS_OK ||
+        dibs__run_start(&st.sc, NULL) != DIBS_OK)
+        w->wrong = "a run cannot be started by hand";
+    dibs__scene_write(&st.sc);
+    send_parcel(w, 0, st.parcel, NULL);
+    close_stage(&st);
+    /* In a long pause nothing else wakes the nodes. */
+    add(w, (event){.kind = HAND,
+                   .at = w->now + (chance(w, 400) ? span(w, 20000, 24000)
+                                                  : span(w, 1000, 9000))});
 }
 
 static void handle(world *w, event *ev)
@@ -846,7 +786,14 @@ static void handle(world *w, event *ev)
             check_live(w);
             check_states(w);
             check_due(w);
+            check_ready(w);
         }
+        break;
+    case RING:
+        hear_ring(w, ev->who);
+        break;
+    case HAND:
+        start_by_hand(w);
         break;
     case ANSWER:
         hear_answer(w, ev, ev->rc);
@@ -889,7 +836,8 @@ static bool is_put_off(world *w, event *ev)
     dibsx_nsec until = w->nodes[ev->who].stopped_until;
 
     if (ev->kind == SERVE || ev->kind == RENEW || ev->kind == DEATH ||
-        ev->kind == STOP || ev->kind == JUMP || until <= w->now)
+        ev->kind == STOP || ev->kind == JUMP || ev->kind == HAND ||
+        until <= w->now)
         return false;
     ev->at = until;
     add(w, *ev);
@@ -918,10 +866,18 @@ static void begin_world(world *w, uint64_t seed, int planted)
     w->mutant = (mutant)planted;
     w->prng.state = seed * 0x9e3779b97f4a7c15u + 1;
     w->now = DIBSX_SEC;
-    define_jobs(w);
+    w->quiet = chance(w, 300);
+    w->calm = chance(w, 250);
+    w->clear = chance(w, w->calm ? 600 : 200);
+    if (w->quiet)
+        add(w, (event){.kind = HAND, .at = w->now + span(w, 500, 5000)});
+    else
+        define_jobs(w);
     for (int i = 0; i < NODES; i++) {
         join_board(w, i);
         add(w, (event){.kind = WAKE, .at = w->now + span(w, 0, 90), .who = i});
+        if (w->calm)
+            continue;
         add(w, (event){.kind = DEATH,
                        .at = w->now + span(w, 4000, 20000),
                        .who = i});
@@ -929,7 +885,7 @@ static void begin_world(world *w, uint64_t seed, int planted)
                        .at = w->now + span(w, 4000, 20000),
                        .who = i});
     }
-    if (chance(w, 500))
+    if (fails(w, 500))
         add(w, (event){.kind = JUMP, .at = w->now + span(w, 5000, 30000)});
 }
 
@@ -945,6 +901,7 @@ static void end_world(world *w)
 
 static world the_world;
 static uint64_t ended[DIBS__STATES], taken_over, held, refused;
+static uint64_t rings, lost_rings, looks;
 
 static const char *run_one(uint64_t seed, int planted, dibsx_nsec *at)
 {
@@ -962,7 +919,7 @@ static const char *run_one(uint64_t seed, int planted, dibsx_nsec *at)
         if (!is_put_off(w, &ev))
             handle(w, &ev);
     }
-    if (!w->wrong && w->ended[DIBS__STATE_OK] < 5)
+    if (!w->wrong && !w->quiet && w->ended[DIBS__STATE_OK] < 5)
         w->wrong = "nearly nothing ended well";
     *at = w->now;
     for (int i = 0; i < DIBS__STATES; i++)
@@ -970,6 +927,9 @@ static const char *run_one(uint64_t seed, int planted, dibsx_nsec *at)
     taken_over += w->taken_over;
     held += w->held;
     refused += w->refused;
+    rings += w->rings;
+    lost_rings += w->lost_rings;
+    looks += w->looks;
     end_world(w);
     return w->wrong;
 }
@@ -980,9 +940,11 @@ static int report(uint64_t seeds)
     for (int i = DIBS__STATE_OK; i < DIBS__STATES; i++)
         printf(", %llu %s", (unsigned long long)ended[i],
                dibs__run_state_name((dibs__run_state)i));
-    printf("; %llu taken over, %llu held, %llu results refused\n",
+    printf("; %llu taken over, %llu held, %llu results refused, %llu looks, "
+           "%llu of %llu rings lost\n",
            (unsigned long long)taken_over, (unsigned long long)held,
-           (unsigned long long)refused);
+           (unsigned long long)refused, (unsigned long long)looks,
+           (unsigned long long)lost_rings, (unsigned long long)rings);
     dibs__zone_free(utc);
     return 0;
 }

@@ -6,6 +6,7 @@
 #include "base/rand.h"
 #include "jobs/task.h"
 #include "jobs/tick.h"
+#include "jobs/wake.h"
 
 enum {
     NODES = 3,
@@ -22,6 +23,9 @@ enum {
 };
 /* LATE_MS: all nodes may stand still for most of it. */
 enum { TTL_MS = 3000, MARGIN_MS = 60, LIMIT_MS = 300, LATE_MS = 16000 };
+/* Looks of a node by itself, and how soon what is due or ready is found where nothing
+ * fails. */
+enum { LOOK_MS = 4000, LISTEN_MS = 3000, AGAIN_MS = 100, CALM_MS = 1500 };
 
 /* The rules of the engine, each taken out. */
 typedef enum mutant {
@@ -44,6 +48,9 @@ typedef enum mutant {
     ANY_FENCE,     /* a takeover takes all steps of the run */
     NO_STATE,      /* the end of a run does not let the next one begin */
     FIRST_ONLY,    /* a tick is left to the first by rank, dead or alive */
+    RING_ALONE,    /* a node looks when the bell rings, and at no other time */
+    NO_OWN_LOOK,   /* ... or at the next number, but not by itself */
+    NO_RINGS,      /* a node does not listen */
     MUTANTS
 } mutant;
 
@@ -71,6 +78,7 @@ typedef struct sim_entry {
     index_id index;
     char member[DIBS__PLACE_SIZE];
     int64_t at;
+    dibsx_nsec since; /* when it was entered */
 } sim_entry;
 
 /* All that was ever done for a run. */
@@ -120,8 +128,9 @@ typedef struct sim_task {
 typedef struct sim_node {
     uint64_t fence, life, request;
     char id[DIBS__NODE_SIZE];
-    dibsx_nsec valid_until, renew_at, stopped_until, look_at, noise_until;
+    dibsx_nsec valid_until, renew_at, stopped_until, noise_until;
     int64_t noise_us;
+    dibs__wake wake;
     sim_task tasks[TASKS];
 } sim_node;
 
@@ -133,6 +142,8 @@ typedef enum kind {
     RENEW,
     RENEWED,
     LOCKED,
+    RING,
+    HAND,
     DEATH,
     STOP,
     JUMP
@@ -151,6 +162,11 @@ typedef struct event {
 
 typedef struct world {
     mutant mutant;
+    bool calm;  /* nothing fails */
+    bool quiet; /* no job has a schedule; callers start runs now and then */
+    bool clear; /* rings are not lost, late or repeated */
+    dibsx_nsec bell_down_until;
+    uint64_t rings, lost_rings, looks;
     dibsx_prng prng;
     dibsx_nsec now;
     int64_t shift_us; /* of the store's clock */
@@ -174,6 +190,29 @@ typedef struct world {
     const char *wrong;
 } world;
 
+/* jobs_main.c */
+bool chance(world *w, unsigned of_1000);
+dibsx_nsec span(world *w, int64_t low_ms, int64_t high_ms);
+
+/* jobs_bell.c: rings of the board's bell, and when a node looks for them. */
+void ring_nodes(world *w);
+void hear_ring(world *w, int who);
+void listen_again(world *w, int who);
+void begin_look(world *w, int who);
+void look_within(world *w, int who, int64_t ms);
+void look_at_number(world *w, int who, int64_t at_us);
+
+/* jobs_check.c */
+void check_due(world *w);
+void check_ready(world *w);
+void check_live(world *w);
+void check_states(world *w);
+
+/* jobs_tree.c */
+void start_tree(world *w, int who, sim_task *task);
+sim_tree *find_tree(world *w, uint64_t serial);
+void end_trees(world *w);
+
 /* jobs_store.c */
 extern dibs__job sim_jobs[JOBS];
 void open_jobs(void);
@@ -183,6 +222,7 @@ sim_value *find_value(world *w, const char *part, const char *name);
 dibs_status do_commit(world *w, parcel *sent, int who, uint64_t fence);
 void free_values(world *w);
 sim_run *find_run(world *w, const char *id);
+sim_lease *find_lease(world *w, uint64_t fence);
 bool first_entry(const world *w, index_id index, int64_t from, size_t skip,
                  sim_entry *out);
 bool read_run(world *w, const char *id, dibs__run *run);

@@ -165,6 +165,7 @@ static void move_entry(world *w, const dibs__intent_change *change)
         }
         entry = &w->entries[w->entry_count++];
         entry->index = index;
+        entry->since = w->now;
         (void)snprintf(entry->member, sizeof(entry->member), "%s",
                        change->member);
     }
@@ -189,12 +190,19 @@ static void note_new_run(world *w, const dibs__run *run)
     memcpy(w->runs[w->run_count++].id, run->id, sizeof(run->id));
 }
 
-static bool is_alive(const world *w, uint64_t fence)
+sim_lease *find_lease(world *w, uint64_t fence)
 {
     for (size_t i = 0; i < w->lease_count; i++)
         if (w->leases[i].fence == fence)
-            return w->leases[i].until > w->now;
-    return false;
+            return &w->leases[i];
+    return NULL;
+}
+
+static bool is_alive(world *w, uint64_t fence)
+{
+    const sim_lease *lease = find_lease(w, fence);
+
+    return lease && lease->until > w->now;
 }
 
 /* I7, and starts that are too late: each step as it was and as it is. */
@@ -336,6 +344,7 @@ dibs_status do_commit(world *w, parcel *sent, int who, uint64_t fence)
 {
     const dibs__intent *in = &sent->in;
     dibs_status rc = judge_commit(w, in);
+    bool rings = false;
 
     (void)who;
     if (rc != DIBS_OK)
@@ -345,6 +354,8 @@ dibs_status do_commit(world *w, parcel *sent, int who, uint64_t fence)
     for (size_t i = 0; i < in->change_count; i++) {
         const dibs__intent_change *change = &in->changes[i];
 
+        if (change->verb == DIBS__INTENT_TELL)
+            rings = true;
         if (change->verb == DIBS__INTENT_ENTER ||
             change->verb == DIBS__INTENT_LEAVE)
             move_entry(w, change);
@@ -364,5 +375,7 @@ dibs_status do_commit(world *w, parcel *sent, int who, uint64_t fence)
             check_places(w, &run);
         dibs__run_fini(&run);
     }
+    if (rings)
+        ring_nodes(w);
     return DIBS_OK;
 }
