@@ -6,6 +6,7 @@
 #include "base/fail.h"
 #include "base/json.h"
 #include "http/sse.h"
+#include "jobs/board_change.h"
 #include "jobs/history.h"
 #include <inttypes.h>
 #include <stdarg.h>
@@ -279,6 +280,17 @@ find_run(const dibs__run_output *ro, dibs__run *run, dibs_error *err)
     return rc;
 }
 
+/* Its nodes write output sooner while they know that somebody waits for it. */
+static void follow_run(dibs__run_output *ro)
+{
+    dibsx_nsec now = dibsx_now();
+
+    if (now < ro->follow_at)
+        return;
+    ro->follow_at = dibsx_after_ms(now, DIBS__FOLLOW_MS / 3);
+    (void)!dibs__board_follow(&ro->board, ro->run, NULL);
+}
+
 dibs_status dibs__output_frames(dibs__run_output *ro, dibsx_buf *out,
                                 bool *over, dibs_error *err)
 {
@@ -303,6 +315,8 @@ dibs_status dibs__output_frames(dibs__run_output *ro, dibsx_buf *out,
                            dibs__run_state_name(run.state));
 
         dibs__http_sse_put(out, NULL, "end", end, (size_t)len);
+    } else if (rc == DIBS_OK) {
+        follow_run(ro);
     }
     dibs__run_fini(&run);
     return rc;

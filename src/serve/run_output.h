@@ -5,6 +5,7 @@
 #define DIBS_SERVE_RUN_OUTPUT_H
 
 #include "base/buf.h"
+#include "base/clock.h"
 #include "jobs/board.h"
 
 enum {
@@ -25,6 +26,7 @@ typedef struct dibs__run_output {
     char step[DIBS__JOB_NAME_SIZE]; /* "": all */
     uint32_t attempt;               /* 0: the last one of each step */
     size_t tail;                    /* lines to begin with */
+    dibsx_nsec follow_at;           /* when to ask for output soon again */
     dibs__output_place places[DIBS__JOB_STEPS_MAX];
 } dibs__run_output;
 

@@ -128,6 +128,42 @@ class Definitions(Work):
         self.stop(node)
 
 
+class Following(Work):
+    def test_output_comes_soon_while_somebody_follows(self):
+        file = self.write("talk.yaml", "jobs: {talk: {kill_after: 100ms, shell: 'while :; do echo line; sleep 0.05; done'}}\n")
+        node = self.node(file=file)
+        run = self.begin("talk")
+        wait_until(lambda: self.run_of(run)["steps"][0]["state"] == "RUNNING", "the start")
+        follower = self.start("job", "logs", run, "-f")
+        versions = set()
+
+        def written():
+            got = self.dibs("state", "get", f"job/{{main}}/out/{run}/main/1", "--json")
+            if got.returncode == 0:
+                versions.add(json.loads(got.stdout)["version"])
+            return len(versions)
+
+        # By itself the node writes after 1, 3, 7, 15, 31, 61 s ...
+        wait_until(lambda: written() >= 9, "output that is written often")
+        self.ok("job", "cancel", run)
+        self.assertEqual(set(follower.communicate(timeout=PATIENCE)[0].split()), {"line"})
+        self.stop(node)
+
+    def test_output_that_was_not_written_is_written_again(self):
+        file = self.write("say.yaml", "jobs: {say: {kill_after: 100ms, shell: 'for i in 1 2 3 4; do "
+                          "while ! test -e say$i; do sleep 0.02; done; echo line$i; done; exec sleep 1000'}}\n")
+        node = self.node("--url", "fault+" + self.env["DIBS_URL"] + "?fault=fail&step=put&every=2", file=file)
+        run = self.begin("say")
+        wait_until(lambda: self.run_of(run)["steps"][0]["state"] == "RUNNING", "the start")
+        follower = self.start("job", "logs", run, "-f")
+        for i in "1234":  # Every second write fails, and the output does not change after it.
+            self.write("say" + i, "")
+            wait_until(lambda i=i: "line" + i in self.dibs("job", "logs", run).stdout, "line " + i)
+        self.ok("job", "cancel", run)
+        self.assertEqual(follower.communicate(timeout=PATIENCE)[0].split(), ["line1", "line2", "line3", "line4"])
+        self.stop(node)
+
+
 class Ticks(Work):
     def test_a_tick_runs_once(self):
         every = self.write("every.yaml", "jobs: {tick: {schedule: '* * * * * *', shell: 'echo $DIBS_TICK $DIBS_RUN_TOKEN >>ticks'}}\n")
