@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # chaos.sh BUILD MINUTES - puts every store through every fault (tests/chaos), and
-# queues, jobs, clients of `dibs serve` and `dibs run` with its tree through their own, simulates, does what is
+# queues, events, jobs, clients of `dibs serve` and `dibs run` with its tree through their own, simulates, does what is
 # promised by number (failovers, moves of slots, ways to a server), and prints one table.
 # The faults take about so many minutes, the rest about twenty.
 #
@@ -46,6 +46,10 @@ rows=(
     "batches on sqlite|queue_ground --steps --on sqlite"
     "batches on redis|queue_ground --steps --on redis"
     "batches on postgres|queue_ground --steps --on postgres"
+    "events on sqlite|event_ground --on sqlite"
+    "events on redis|event_ground --on redis"
+    "events on a cluster|event_ground --on cluster"
+    "events on postgres|event_ground --on postgres"
     "sidecars on sqlite|sidecar_ground --on sqlite"
     "sidecars on redis|sidecar_ground --on redis"
     "run, by its cgroup|run_ground --in cgroup"
