@@ -14,14 +14,13 @@
  * of this machine. */
 /* SPDX-License-Identifier: MIT */
 #include "bench/pairs.h"
-#include "bench/raw.h"
 #include "bench/samples.h"
+#include "bench/work.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 enum { TAKERS = 16, TURNS = 100, PAIRS = 50, WAITERS = 8 };
@@ -114,8 +113,10 @@ static double bare_ms(raw *r, size_t count, size_t part)
     return cpu_ms() - from_ms;
 }
 
-static void measure_renewals(raw *r, dibs_client *client, size_t count)
+static void measure_renewals(const ground *on, size_t count)
 {
+    raw *r = on->bare;
+    dibs_client *client = on->client;
     const struct timespec rest = {.tv_nsec = 250 * 1000 * 1000};
     double bare, pipelined, from_ms, ours;
     long long calls;
@@ -159,12 +160,12 @@ static double turn_us(dibs_lock *lock, samples *all)
     return p50;
 }
 
-static void measure_growth(const char *url, dibs_client *client, size_t count)
+static void measure_growth(const ground *on, size_t count)
 {
-    dibs_client *empty = client_open(url);
-    herd hd = take_herd(client, count, KEPT_TTL_MS);
+    dibs_client *empty = client_open(on->url);
+    herd hd = take_herd(on->client, count, KEPT_TTL_MS);
     dibs_lock *alone = lock_new(empty, (long)count + 1, 0);
-    dibs_lock *beside = lock_new(client, (long)count + 2, 0);
+    dibs_lock *beside = lock_new(on->client, (long)count + 2, 0);
     samples of_alone, of_beside, ratios;
 
     samples_init(&of_alone, TURNS * PAIRS);
@@ -215,47 +216,33 @@ static void *take_turns(void *arg)
     return NULL;
 }
 
-static void measure_handoff(raw *r, dibs_client *client, size_t count)
+static void measure_handoff(const ground *on, size_t count)
 {
-    turns tr = {.client = client, .count = count / WAITERS};
-    dibs_lock *first = lock_new(client, 0, 0);
+    turns tr = {.client = on->client, .count = count / WAITERS};
+    dibs_lock *first = lock_new(on->client, 0, 0);
     pthread_t threads[WAITERS];
     long long calls;
 
     lock_pair(first); /* starts threads and loads scripts */
-    calls = raw_calls(r, "evalsha");
+    calls = raw_calls(on->bare, "evalsha");
     for (int i = 0; i < WAITERS; i++)
         if (pthread_create(&threads[i], NULL, take_turns, &tr) != 0)
             give_up("thread", "cannot be started");
     for (int i = 0; i < WAITERS; i++)
         pthread_join(threads[i], NULL);
-    printf("%.2f\n", (double)(raw_calls(r, "evalsha") - calls) /
+    printf("%.2f\n", (double)(raw_calls(on->bare, "evalsha") - calls) /
                          (double)(tr.count * WAITERS));
     dibs_lock_free(first);
 }
 
 int main(int argc, char **argv)
 {
-    int port = argc == 4 ? (int)strtol(argv[1], NULL, 10) : 0;
-    long count = argc == 4 ? strtol(argv[3], NULL, 10) : 0;
-    dibs_client *client;
-    char url[64];
-    raw *r;
+    static const work list[] = {
+        {"renew", measure_renewals},
+        {"grow", measure_growth},
+        {"handoff", measure_handoff},
+        {NULL, NULL},
+    };
 
-    if (port < 1 || port > 65535 || count < 1 || count > 2000000)
-        give_up("usage", "bench_leases PORT renew|grow|handoff 1-2000000");
-    r = raw_open(port);
-    snprintf(url, sizeof(url), "redis://127.0.0.1:%d", port);
-    client = client_open(url);
-    if (strcmp(argv[2], "renew") == 0)
-        measure_renewals(r, client, (size_t)count);
-    else if (strcmp(argv[2], "grow") == 0)
-        measure_growth(url, client, (size_t)count);
-    else if (strcmp(argv[2], "handoff") == 0)
-        measure_handoff(r, client, (size_t)count);
-    else
-        give_up("usage", "bench_leases measures renew, grow or handoff");
-    dibs_close(client);
-    raw_close(r);
-    return 0;
+    return measure_work(argc, argv, list, 2000000);
 }

@@ -53,6 +53,15 @@ void lock_pair(void *lock)
         give_up("release", err.message);
 }
 
+void lock_pair_unawaited(void *lock)
+{
+    dibs_error err;
+
+    lock_acquire(lock);
+    if (dibs_lock_release_async(lock, NULL, NULL, &err) != DIBS_OK)
+        give_up("release", err.message);
+}
+
 /* Returns the p50 of one block. The times are added to `all` too, and the time it
  * took to `took_ns`. */
 static double block(const side *sd, samples *all, int64_t *took_ns)

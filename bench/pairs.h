@@ -17,10 +17,11 @@ typedef struct side {
 
 dibs_client *client_open(const char *url);
 
-/* "bench-NUMBER"; a `ttl_ms` of 0 is the default. */
+/* "bench-NUMBER", with five digits; a `ttl_ms` of 0 is the default. */
 dibs_lock *lock_new(dibs_client *client, long number, int64_t ttl_ms);
 void lock_acquire(dibs_lock *lock);
 void lock_pair(void *lock);
+void lock_pair_unawaited(void *lock); /* nobody waits for the release */
 
 /* One thread: prints "RATE P50 P95 P99" of the bare driver, the same of dibs, and
  * the ratio of the two p50. */

@@ -192,21 +192,37 @@ void raw_pop(raw *r, const char *list)
     freeReplyObject(ask(r, 4, pop));
 }
 
+static double info_number(const char *info, const char *name)
+{
+    char line[64];
+    const char *at;
+
+    snprintf(line, sizeof(line), "\n%s:", name);
+    at = strstr(info, line);
+    if (!at)
+        give_up("INFO lacks", name);
+    return strtod(at + strlen(line), NULL);
+}
+
 long long raw_info(raw *r, const char *name)
 {
     const char *info[] = {"INFO"};
     redisReply *reply = ask(r, 1, info);
-    char line[64];
-    const char *at;
-    long long number;
+    double number = info_number(reply->str, name);
 
-    snprintf(line, sizeof(line), "\n%s:", name);
-    at = strstr(reply->str, line);
-    if (!at)
-        give_up("INFO lacks", name);
-    number = strtoll(at + strlen(line), NULL, 10);
     freeReplyObject(reply);
-    return number;
+    return (long long)number;
+}
+
+double raw_cpu_us(raw *r)
+{
+    const char *info[] = {"INFO", "cpu"};
+    redisReply *reply = ask(r, 2, info);
+    double seconds = info_number(reply->str, "used_cpu_user") +
+                     info_number(reply->str, "used_cpu_sys");
+
+    freeReplyObject(reply);
+    return seconds * 1e6;
 }
 
 long long raw_calls(raw *r, const char *command)

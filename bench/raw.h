@@ -43,6 +43,9 @@ void raw_pop(raw *r, const char *list);
 /* A number of what INFO says, "used_memory" say. */
 long long raw_info(raw *r, const char *name);
 
+/* Processor time of the server since it started. */
+double raw_cpu_us(raw *r);
+
 /* Calls of a command, "evalsha" say. */
 long long raw_calls(raw *r, const char *command);
 

@@ -13,11 +13,11 @@ here=$(dirname "$0")
 repeats=5 memory_pairs=100000 sqlite_pairs=20000 rounds=300 blocks=10
 redis_blocks=100 crew_blocks=20 redis_locks=10000 pg_blocks=30 pg_crew_blocks=5
 wakes=10 crowds=(100 1000) queued=100000 tick_seconds=30 definitions=10000 idle_seconds=60
-renewed=(10000 100000) beside=(100000 1000000) handed=20000 lease_repeats=3
+renewed=(10000 100000) beside=(100000 1000000) handed=20000 lease_repeats=3 handoff_blocks=10 lines=(8 100)
 if [ "${2:-}" = --quick ]; then
     repeats=1 memory_pairs=5000 sqlite_pairs=1000 rounds=30 blocks=2
     redis_blocks=5 crew_blocks=2 redis_locks=500 pg_blocks=3 pg_crew_blocks=1
-    renewed=(1000) beside=(10000) handed=2000 lease_repeats=1
+    renewed=(1000) beside=(10000) handed=2000 lease_repeats=1 handoff_blocks=1 lines=(8)
     wakes=3 crowds=(100) queued=5000 tick_seconds=3 definitions=100 idle_seconds=3
 fi
 work=$(mktemp -d)
@@ -165,6 +165,8 @@ read -r rate p50 p95 p99 our_rate our_p50 our_p95 our_p99 ratio \
     < <(repeated "$build/bench/bench_redis" "$port" pair "$redis_blocks")
 row "redis: bare hiredis pair" "$rate" "$p50" "$p95" "$p99" 0 0 ""
 row "redis: acquire, release ($ratio x)" "$our_rate" "$our_p50" "$our_p95" "$our_p99" "$ratio" 1.2 "<= 1.2 x bare"
+read -r _ _ _ _ rate p50 p95 p99 ratio < <(repeated "$build/bench/bench_redis" "$port" unawaited "$redis_blocks")
+row "redis: release not awaited ($ratio x)" "$rate" "$p50" "$p95" "$p99" "$ratio" 0.75 "<= 0.75 x awaited"
 read -r _ rate multiple < <(repeated "$build/bench/bench_redis" "$port" crew "$crew_blocks")
 row "redis: 64 threads ($multiple x)" "$rate" "" "" "" "$multiple" 3.5 ">= 3.5 x bare"
 read -r bare rate ratio < <(repeated "$build/bench/bench_redis" "$port" async "$crew_blocks")
@@ -228,16 +230,20 @@ if [ -x "$build/bench/bench_queue" ]; then
     queue_crew redis "the same, batches of 16" "bare XREADGROUP of 16" batch "$crew_blocks" 0.86 ">= 0.86 x bare"
 fi
 # Five servers, which have never granted a lock and so vote at once.
-one=$port nodes=()
+one=$port nodes=() node_pids=()
 for _ in 1 2 3 4 5; do
     server_start
     redis-cli -p "$port" HSET dibs:node run - durable 1 >/dev/null
-    nodes+=("$port")
+    nodes+=("$port") node_pids+=("$server")
 done
 read -r rate p50 p95 p99 our_rate our_p50 our_p95 our_p99 ratio \
     < <(repeated "$build/bench/bench_quorum" "$crew_blocks" "${nodes[@]}")
 row "quorum of 5: bare, a majority" "$rate" "$p50" "$p95" "$p99" 0 0 ""
 row "quorum of 5: pair ($ratio x)" "$our_rate" "$our_p50" "$our_p95" "$our_p99" "$ratio" 1.3 "<= 1.3 x bare"
+read -r rate p50 p95 p99 our_rate our_p50 our_p95 our_p99 ratio \
+    < <(repeated "$build/bench/bench_quorum" "$crew_blocks" stop "${node_pids[@]:0:2}" "${nodes[@]}")
+row "quorum, 2 stopped: bare" "$rate" "$p50" "$p95" "$p99" 0 0 ""
+row "quorum, 2 stopped: pair ($ratio x)" "$our_rate" "$our_p50" "$our_p95" "$our_p99" "$ratio" 1.3 "<= 1.3 x bare"
 port=$one
 read -r rate p50 p95 p99 < <(python3 -B "$here/bench_jobs.py" "$build/dibs" "$port" late "$tick_seconds")
 row "redis: lateness of a tick" "$rate" "$p50" "$p95" "$p99" "$p99" 50000 "p99 < 50 ms"
@@ -253,6 +259,14 @@ for count in "${beside[@]}"; do
 done
 commands=$(on_leases handoff "$handed")
 row "redis: hand-off, 8 wait: commands" "$commands" "" "" "" "$commands" 2.1 "<= 2.1"
+for threads in "${lines[@]}"; do
+    read -r bare bare_p99 bare_cpu p50 p99 cpu ratio commands \
+        < <(repeated "$build/bench/bench_handoff" "$port" "$threads" "$handoff_blocks")
+    row "redis: bare hand-off, $threads threads" "" "$bare" "" "$bare_p99" 0 0 ""
+    row "redis: hand-off, $threads threads ($ratio x)" "" "$p50" "" "$p99" "$ratio" 1.5 "<= 1.5 x bare"
+    row "redis: bare, us of the server" "" "$bare_cpu" "" "" 0 0 ""
+    row "redis: us of the server, $commands commands" "" "$cpu" "" "" "$commands" 2.1 "<= 2.1 commands"
+done
 printf '\n%-34s %10s %9s %9s\n' "" "client ms" "commands" "leases a command"
 for count in "${renewed[@]}"; do
     read -r scripts pipelined client ratio commands leases < <(on_leases renew "$count")
@@ -260,6 +274,13 @@ for count in "${renewed[@]}"; do
     row "redis: $count, bare, pipelined" "$pipelined" "" "" "" 0 0 ""
     row "redis: renew $count ($ratio x)" "$client" "$commands" "$leases" "" "$leases" 60 ">= 60 a command"
 done
+# What docs/performance.md calculates with.
+printf '\n%-34s %10s\n' "" "server us"
+on_server() { row "redis: $1" "$(repeats=$lease_repeats repeated "$build/bench/bench_cost" "$port" "$2" "$3")" "" "" "" 0 0 ""; }
+on_server "a pair" pair "$handed"
+on_server "a turn of 8 who wait" turn "$handed"
+on_server "the renewal of a lease" renew "$redis_locks"
+on_server "a second of a waiter" wait "$redis_locks"
 read -r keys all client < <("$build/bench/bench_redis" "$port" memory "$redis_locks")
 printf '\n%-34s %10s\n' "" "bytes"
 row "redis: keys of a held lock" "$keys" "" "" "" 0 0 ""
