@@ -9,11 +9,13 @@
  * that did not pass, and any other failure stands. DIBS_JUDGE_TRIES sets how often
  * it tries (5), DIBS_JUDGE_LOG names a file for a line about each repetition,
  * DIBS_JUDGE_COSTS one for what each test took, and DIBS_PACE says how slow the machine
- * is at least (1).
+ * is at least (1). DIBS_JUDGE_STUTTER makes the machine a bad one: the first try is
+ * stopped at random, for up to so many milliseconds (`make stutter`).
  *
  * Each try has a TMPDIR of its own, which is removed after it. One thread. */
 /* SPDX-License-Identifier: MIT */
 #include "pace.h"
+#include "seed.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -100,11 +102,38 @@ static double times_of(const pace *pc)
     return times < 1 ? 1 : times;
 }
 
+/* A number below `bound`, of a sequence that is another one for each test. */
+static int64_t next_below(int64_t bound)
+{
+    static uint64_t last;
+
+    if (last == 0)
+        last = seed_of_run() * 1000003 + (uint64_t)getpid();
+    last = last * 6364136223846793005ULL + 1442695040888963407ULL;
+    return (int64_t)((last >> 33) % (uint64_t)bound);
+}
+
+/* Stops the test for a while: mostly a short one, once in four times up to the whole
+ * span. */
+static void stutter(pid_t pid, int64_t span_ms, pace *pc)
+{
+    int64_t part_ms = next_below(4) ? span_ms / 10 : span_ms;
+    int64_t stop_ms = 1 + next_below(part_ms + 1);
+    struct timespec span = {.tv_sec = stop_ms / 1000,
+                            .tv_nsec = stop_ms % 1000 * 1000000L};
+
+    kill(pid, SIGSTOP);
+    nanosleep(&span, NULL);
+    kill(pid, SIGCONT);
+    note_late(pc, (double)stop_ms * 1e3);
+}
+
 /* Waits until the test ends, and looks meanwhile; one that takes too long is ended.
  * Its status. */
-static int attend(pid_t pid, double times, int disk_fd, pace *pc)
+static int
+attend(pid_t pid, double times, int64_t stutter_ms, int disk_fd, pace *pc)
 {
-    const struct timespec span = {.tv_nsec = LOOK_MS * 1000000L};
+    struct timespec span = {.tv_nsec = LOOK_MS * 1000000L};
     double end_us = moment_us(CLOCK_MONOTONIC) +
                     HANG_S * 1e6 * (times < TIMES_MAX ? times : TIMES_MAX);
     sigset_t ended;
@@ -113,13 +142,18 @@ static int attend(pid_t pid, double times, int disk_fd, pace *pc)
     sigemptyset(&ended);
     sigaddset(&ended, SIGCHLD);
     while (waitpid(pid, &status, WNOHANG) == 0) {
-        double due_us = moment_us(CLOCK_MONOTONIC) + (double)LOOK_MS * 1e3;
+        double due_us;
 
+        if (stutter_ms > 0)
+            span.tv_nsec = next_below(LOOK_MS) * 1000000L;
+        due_us = moment_us(CLOCK_MONOTONIC) + (double)span.tv_nsec / 1e3;
         if (sigtimedwait(&ended, NULL, &span) < 0 && errno == EAGAIN) {
             note_late(pc, moment_us(CLOCK_MONOTONIC) - due_us);
             look(pc);
             if (++looks % DISK_LOOKS == 0)
                 look_at_disk(pc, disk_fd);
+            if (stutter_ms > 0)
+                stutter(pid, stutter_ms, pc);
         }
         if (moment_us(CLOCK_MONOTONIC) > end_us && !pc->hung) {
             pc->hung = true;
@@ -161,7 +195,8 @@ static void remove_folder(const char *path)
 }
 
 /* A try; its exit code. */
-static int attempt(char **words, double times, pace *pc, const sigset_t *mask)
+static int attempt(char **words, double times, int64_t stutter_ms, pace *pc,
+                   const sigset_t *mask)
 {
     char folder[] = "/tmp/dibs-XXXXXX", path[64], text[32];
     pid_t pid;
@@ -185,7 +220,7 @@ static int attempt(char **words, double times, pace *pc, const sigset_t *mask)
         fprintf(stderr, "judge: fork: %s\n", strerror(errno));
         return 1;
     }
-    status = attend(pid, times, disk_fd, pc);
+    status = attend(pid, times, stutter_ms, disk_fd, pc);
     if (disk_fd >= 0)
         close(disk_fd);
     remove_folder(folder);
@@ -246,6 +281,9 @@ static void note_cost(const char *test, double from_us)
 static int
 try_until_judged(char **argv, int tries, double times, const sigset_t *mask)
 {
+    const char *word = getenv("DIBS_JUDGE_STUTTER");
+    int64_t stutter_ms = word ? strtoll(word, NULL, 10) : 0;
+
     for (int i = 1; i <= tries; i++) {
         pace pc = {0};
         int rc;
@@ -254,7 +292,7 @@ try_until_judged(char **argv, int tries, double times, const sigset_t *mask)
             look(&pc);
         if (times_of(&pc) > times)
             times = times_of(&pc);
-        rc = attempt(argv + 2, times, &pc, mask);
+        rc = attempt(argv + 2, times, i == 1 ? stutter_ms : 0, &pc, mask);
         if (rc != PACE_MISSED)
             return rc;
         if (!is_too_slow(argv[1], i, &pc))

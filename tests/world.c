@@ -62,16 +62,22 @@ dibs_status world_try_until(dibs_lock *lock, int64_t bound_ms)
     return rc;
 }
 
-bool world_await(const dibs_lock *lock, dibs_lock_state state, int64_t bound_ms)
+void world_await(const dibs_lock *lock, dibs_lock_state state, int64_t bound_ms)
 {
     dibsx_nsec end = dibsx_after_ms(dibsx_now(), bound_ms);
 
     while (dibs_lock_state_get(lock) != state) {
-        if (dibsx_now() >= end)
-            return false;
+        IN_TIME(dibsx_now() < end);
         world_sleep_ms(1);
     }
-    return true;
+}
+
+void world_expect_held(const dibs_lock *lock)
+{
+    dibs_lock_state state = dibs_lock_state_get(lock);
+
+    IN_TIME(state != DIBS_LOCK_SUSPECT && state != DIBS_LOCK_LOST);
+    assert_int_equal(state, DIBS_LOCK_HELD);
 }
 
 static bool count_waiters(const dibs_lease_info *info, void *arg)

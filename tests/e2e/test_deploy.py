@@ -60,14 +60,18 @@ class Machines(Case):
         self.survives(deployment, 1, token)
         self.assertRegex(self.ok("doctor"), "(?m)^caution +failover: min-replicas-to-write 1")
 
+    def all_known(self):
+        found = self.ok("doctor")
+        return "3 masters, 6 replicas" in found and found
+
     def test_cluster(self):
         # Nine servers on three machines, of which the URL names one each.
         deployment = Deployment(self, "cluster", lambda name: (machine(name) - 1) % 3 + 1)
         deployment.start_all()
         deployment.run("create")
         self.env.update(deployment.environment())
-        wait_until(lambda: "3 masters, 6 replicas" in self.ok("doctor"), "all replicas to be known")
-        token, found = self.begin(deployment)
+        token, _ = self.begin(deployment)
+        found = wait_until(self.all_known, "all replicas to be known")
         self.assertRegex(found, r"(?m)^fine +coverage:")
         self.assertRegex(found, r"(?m)^fine +persistence: append-only file, always")
         self.assertNotRegex(found, "(?m)^caution +(replicas|failover)")

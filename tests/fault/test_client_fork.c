@@ -163,7 +163,7 @@ static void every_call_in_a_child_answers_forked(void **state)
     while (world_seen(w, DIBS__STEP_RENEW) < renewals + 4 &&
            world_ms_since(began_at) < WORLD_BOUND_MS)
         world_sleep_ms(5);
-    assert_int_equal(dibs_lock_state_get(lock), DIBS_LOCK_HELD);
+    world_expect_held(lock);
     assert_int_equal(dibs_lock_fence(lock), fence);
     CHECK(DIBS_OK, dibs_lock_release(lock, err));
     dibs_lock_free(lock);

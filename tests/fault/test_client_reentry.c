@@ -16,7 +16,7 @@ static bool lost_fd_says(dibs_lock *lock)
 
 static void expect_guest(const dibs_lock *guest, uint64_t fence)
 {
-    assert_int_equal(dibs_lock_state_get(guest), DIBS_LOCK_HELD);
+    world_expect_held(guest);
     CHECK(DIBS_OK, dibs_lock_check(guest));
     assert_int_equal(dibs_lock_fence(guest), fence);
     assert_int_equal(dibs_lock_depth(guest), 1);
