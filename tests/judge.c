@@ -10,7 +10,7 @@
  * it tries (5), DIBS_JUDGE_LOG names a file for a line about each repetition,
  * DIBS_JUDGE_COSTS one for what each test took, and DIBS_PACE says how slow the machine
  * is at least (1). DIBS_JUDGE_STUTTER makes the machine a bad one: the first try is
- * stopped at random, for up to so many milliseconds (`make stutter`).
+ * stopped at random, for up to so many milliseconds (`make test STUTTER=1500`).
  *
  * Each try has a TMPDIR of its own, which is removed after it. One thread. */
 /* SPDX-License-Identifier: MIT */

@@ -7,6 +7,7 @@
 #
 #   --long   the tests that are otherwise left out for their time too
 #   SEED=N   another plan of faults, other histories in the simulations (1)
+#   STUTTER=MS   a bad machine: each test is stopped at random, for up to so long
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 . tools/build.sh
@@ -37,6 +38,7 @@ trap 'exit 130' INT
 trap 'exit 143' TERM
 
 DIBS_SEED=${SEED:-1}
+export DIBS_JUDGE_STUTTER=${STUTTER:-0}
 # One line for each try that the machine was too slow to judge (tests/judge.c).
 export DIBS_JUDGE_LOG=$PWD/$logs/repeated.txt
 : >"$DIBS_JUDGE_LOG"

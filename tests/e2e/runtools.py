@@ -192,6 +192,12 @@ class RunCase(unittest.TestCase):
             raise NotInTime(f"exit code {first}, not {second}: {msg}")
         super().assertEqual(first, second, msg)
 
+    def assertIn(self, member, container, msg=None):
+        """The same of one among several exit codes."""
+        if type(member) is int and member in (UNAVAIL, LOST) and member not in container:
+            raise NotInTime(f"exit code {member}, not one of {container}: {msg}")
+        super().assertIn(member, container, msg)
+
     def path(self, name):
         return os.path.join(self.folder, name)
 

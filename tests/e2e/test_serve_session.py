@@ -13,7 +13,7 @@ import uuid
 from runtools import DIBS, PATIENCE, ROOT, main, wait_until
 from servetools import Daemon, ServeCase
 
-from pace import PACE, NotInTime
+from pace import PACE, NotInTime, in_time
 
 EXAMPLES = {
     "sh": ("sh", f"{ROOT}/examples/sidecar/sidecar.sh"),
@@ -225,16 +225,19 @@ class Leases(SessionCase):
         Stream(self, self.path(sessions["stream"]) + "/stream")
         for keep, session in sessions.items():
             self.put(session, "a", name=self.name(keep))
-        begun = time.monotonic()
+        begun = beaten = time.monotonic()
         while self.holders(self.name("dead")):
-            self.assertLess(time.monotonic() - begun, PATIENCE)
+            in_time(time.monotonic() - begun, PATIENCE, "the end of a session")
             answer = self.daemon.post(self.path(sessions["beats"]) + "/beat", role="operate")
+            in_time(time.monotonic() - beaten, ttl_ms / 1000, "the next beat")
+            beaten = time.monotonic()
             self.assertEqual(answer.json["leases"]["a"]["state"], "held", answer.text)
             time.sleep(0.05)
         self.assertGreaterEqual(time.monotonic() - begun, ttl_ms / 1000 * 0.9)
         time.sleep(ttl_ms / 1000 / 3)
-        for keep in ("beats", "stream"):
-            self.assertEqual(len(self.holders(self.name(keep))), 1, keep)
+        kept = {keep: len(self.holders(self.name(keep))) for keep in ("beats", "stream")}
+        in_time(time.monotonic() - beaten, ttl_ms / 1000, "a look after the last beat")
+        self.assertEqual(kept, {"beats": 1, "stream": 1})
 
 
     def test_metrics(self):

@@ -75,7 +75,8 @@ static void test_a_succession_is_caught(void **state)
         went_on += atomic_load(steps) >= ENOUGH;
     }
     close(means.proc_fd);
-    assert_int_equal(went_on, 0);
+    /* It also goes on while the one that kills stands still. */
+    IN_TIME(went_on == 0);
 }
 
 static void test_nothing_is_found_without_means(void **state)
