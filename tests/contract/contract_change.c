@@ -41,7 +41,7 @@ static uint64_t expect(contract *t, const char *text)
     dibs_status rc =
         st->ops->value->get(st, t->name, contract_soon(), &value, &err);
 
-    assert_int_equal(rc, text ? DIBS_OK : DIBS_NOTFOUND);
+    assert_status(rc, text ? DIBS_OK : DIBS_NOTFOUND);
     if (text)
         assert_string_equal(value.data, text);
     version = value.version;

@@ -676,7 +676,7 @@ static void plain_requests_have_no_other_rule(void **state)
     item = (dibs__tend){.queue = t->name, .lane = ln.ask.lane, .span_ms = 1};
     CHECK(DIBS_OK,
           t->st[0]->ops->queue->tend(t->st[0], &item, 1, contract_soon(), err));
-    assert_int_equal(item.rc, DIBS_OK);
+    assert_status(item.rc, DIBS_OK);
     /* An ack that saw another stamp is of another history. */
     ln.ask.stamp--;
     lane_settle(&ln, DIBS__ITEM_ACK, got.token, 0, NULL);

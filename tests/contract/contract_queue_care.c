@@ -138,7 +138,7 @@ static void a_lane_that_is_tended_lives(void **state)
     assert_status(lane_next(&ln, 0, false), DIBS_OK);
     queue_sleep(1);
     item = tend(&ln, 1);
-    assert_int_equal(item.rc, DIBS_OK);
+    assert_status(item.rc, DIBS_OK);
     IN_TIME(item.left_ms > LONG_MS / 2);
     ack(&ln, got.token);
     queue_sleep(1);

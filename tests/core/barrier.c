@@ -135,7 +135,7 @@ static void time_out_leaves_nothing_counted(void **state)
     late = make_barrier(cl, name, DIBS_BARRIER_OPTS(.parties = 2));
     CHECK(DIBS_OK, dibs_barrier_wait(late, NULL, err));
     end_party(&one);
-    assert_int_equal(one.rc, DIBS_OK);
+    assert_status(one.rc, DIBS_OK);
     dibs_barrier_free(late);
     dibs_barrier_free(one.barrier);
     dibs_close(cl);
@@ -154,7 +154,7 @@ static void nobody_passes_alone(void **state)
     dibs_status rc = dibs_barrier_wait(barrier, NULL, &why);
 
     (void)state;
-    assert_int_equal(rc, DIBS_TIMEOUT);
+    assert_status(rc, DIBS_TIMEOUT);
     IN_TIME(strstr(why.message, "1 of 2 parties came; missing: 1 without a "
                                 "seat") != NULL);
     dibs_barrier_free(barrier);
@@ -184,7 +184,7 @@ static void a_time_out_breaks_it_for_all(void **state)
         make_barrier(cl, name, DIBS_BARRIER_OPTS(.parties = 3, .wait_ms = 20));
     CHECK(DIBS_TIMEOUT, dibs_barrier_wait(late, NULL, err));
     end_party(&one);
-    assert_int_equal(one.rc, DIBS_BROKEN);
+    assert_status(one.rc, DIBS_BROKEN);
     assert_non_null(strstr(one.err.message, "broke: "));
     dibs_barrier_free(late);
     pthread_create(&one.thread, NULL, wait_once, &one);
@@ -194,8 +194,8 @@ static void a_time_out_breaks_it_for_all(void **state)
     CHECK(DIBS_OK, dibs_barrier_wait(late, NULL, err));
     end_party(&one);
     end_party(&two);
-    assert_int_equal(one.rc, DIBS_OK);
-    assert_int_equal(two.rc, DIBS_OK);
+    assert_status(one.rc, DIBS_OK);
+    assert_status(two.rc, DIBS_OK);
     dibs_barrier_free(late);
     dibs_barrier_free(one.barrier);
     dibs_barrier_free(two.barrier);
@@ -217,7 +217,7 @@ static void one_party_too_many_is_refused(void **state)
                 DIBS_BARRIER_OPTS(.parties = 1, .wait_ms = pace_ms(LONG_MS)),
                 wait_once);
     end_party(&one);
-    assert_int_equal(one.rc, DIBS_OK);
+    assert_status(one.rc, DIBS_OK);
     more =
         make_barrier(cl, name, DIBS_BARRIER_OPTS(.parties = 1, .wait_ms = 50));
     CHECK(DIBS_BUSY, dibs_barrier_wait(more, NULL, err));
@@ -255,7 +255,7 @@ static void name_is_not_a_prefix(void **state)
     right = make_barrier(cl, name, DIBS_BARRIER_OPTS(.parties = 2));
     CHECK(DIBS_OK, dibs_barrier_wait(right, NULL, err));
     end_party(&one);
-    assert_int_equal(one.rc, DIBS_OK);
+    assert_status(one.rc, DIBS_OK);
     dibs_barrier_free(wrong);
     dibs_barrier_free(right);
     dibs_barrier_free(one.barrier);
@@ -286,7 +286,7 @@ static void rings_of_other_kinds_wake_nobody(void **state)
     last = make_barrier(cl, name, DIBS_BARRIER_OPTS(.parties = 2));
     CHECK(DIBS_OK, dibs_barrier_wait(last, &generation, err));
     end_party(&one);
-    assert_int_equal(one.rc, DIBS_OK);
+    assert_status(one.rc, DIBS_OK);
     assert_int_equal(one.generations[0], generation);
     dibs_barrier_free(first);
     dibs_barrier_free(last);
@@ -365,7 +365,7 @@ static void a_look_names_the_parties(void **state)
     assert_true(at.generation > 0);
     dibs_close(cl);
     pthread_join(one.thread, NULL);
-    assert_int_equal(one.rc, DIBS_CANCELLED);
+    assert_status(one.rc, DIBS_CANCELLED);
     CHECK(DIBS_INVALID, dibs_barrier_wait(one.barrier, NULL, err));
     dibs_barrier_free(one.barrier);
     cl = core_open();
@@ -391,7 +391,7 @@ static void a_cancel_ends_the_wait(void **state)
     CHECK(DIBS_INVALID, dibs_barrier_wait(one.barrier, NULL, err));
     dibs_barrier_cancel(one.barrier);
     pthread_join(one.thread, NULL);
-    assert_int_equal(one.rc, DIBS_CANCELLED);
+    assert_status(one.rc, DIBS_CANCELLED);
     await_arrivals(cl, name, 1, 0);
     dibs_barrier_cancel(one.barrier);
     dibs_barrier_cancel(NULL);

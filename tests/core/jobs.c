@@ -58,7 +58,7 @@ static void stop_node(node *n)
     pthread_join(n->thread, NULL);
     if (n->rc != DIBS_OK)
         print_message("%s\n", n->err.message);
-    assert_int_equal(n->rc, DIBS_OK);
+    assert_status(n->rc, DIBS_OK);
     dibs_jobs_close(n->jobs);
     dibs_close(n->cl);
 }
@@ -490,7 +490,7 @@ static dibs_status decide(void *arg, char *data, size_t *len, dibs_error *err)
 
     (void)err;
     assert_int_equal(*len, DIBS_RESULT_MAX);
-    assert_int_equal(rc, DIBS_BUSY);
+    assert_status(rc, DIBS_BUSY);
     memcpy(data, "later", 5);
     *len = 5;
     return a->answer;

@@ -87,7 +87,7 @@ static void stop_node(bench *b)
     dibs_jobs_stop(b->jobs);
     dibs_jobs_stop(b->jobs);
     pthread_join(b->thread, NULL);
-    assert_int_equal(b->rc, DIBS_OK);
+    assert_status(b->rc, DIBS_OK);
     dibs_jobs_close(b->jobs);
 }
 

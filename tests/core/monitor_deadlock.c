@@ -47,7 +47,7 @@ static void start(waiter *wt)
 static void end(waiter *wt, dibs_status expected)
 {
     pthread_join(wt->thread, NULL);
-    assert_int_equal(wt->rc, expected);
+    assert_status(wt->rc, expected);
     dibs_lock_free(wt->wants);
     dibs_lock_free(wt->has);
     dibs_close(wt->cl);

@@ -43,7 +43,7 @@ void start_node(node *n)
 void join_node(node *n)
 {
     pthread_join(n->thread, NULL);
-    assert_int_equal(n->rc, DIBS_OK);
+    assert_status(n->rc, DIBS_OK);
     dibs_jobs_close(n->jobs);
 }
 

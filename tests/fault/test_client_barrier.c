@@ -99,7 +99,7 @@ play_party(world *w, dibs__meet_verb verb, uint64_t fence, int64_t ttl_ms)
           cl->st->ops->roster->meet(cl->st, &item, 1,
                                     dibs__client_deadline(cl, dibsx_now()),
                                     err));
-    assert_int_equal(item.rc, DIBS_OK);
+    assert_status(item.rc, DIBS_OK);
     return item.number;
 }
 
@@ -263,7 +263,7 @@ static void end_seat(world *w)
                                                   take_seat_away, &seat, err));
     item.fence = seat.fence;
     CHECK(DIBS_OK, cl->st->ops->roster->meet(cl->st, &item, 1, deadline, err));
-    assert_int_equal(item.rc, DIBS_OK);
+    assert_status(item.rc, DIBS_OK);
 }
 
 static void a_lost_seat_is_noticed(void **state)

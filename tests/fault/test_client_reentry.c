@@ -194,7 +194,7 @@ static void start(world *w, pair *pr, void *(*call)(void *), dibs__step step)
 static void expect_end(pair *pr, dibs_status rc)
 {
     assert_int_equal(pthread_join(pr->thread, NULL), 0);
-    assert_int_equal(pr->rc, rc);
+    assert_status(pr->rc, rc);
 }
 
 static void a_renewal_by_a_guest_outlives_the_host(void **state)

@@ -306,7 +306,7 @@ static dibs_status meet(dibs__store *st, dibs__meet *item, dibs__meet_verb verb)
     do
         rc = st->ops->roster->meet(st, item, 1, soon(), &err);
     while (rc == DIBS_UNAVAIL || rc == DIBS_UNKNOWN);
-    assert_int_equal(rc, DIBS_OK);
+    assert_status(rc, DIBS_OK);
     return item->rc;
 }
 

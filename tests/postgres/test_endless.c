@@ -204,7 +204,7 @@ static void face(void (*harm)(fake *fk, int fd), fake_point point, step *take,
     IN_TIME(world_ms_since(from_at) <= step_ms + pace_ms(WORLD_SLACK_MS));
     fake_stop(&fk);
     assert_true(atomic_load(&fk.harmed) >= 1);
-    assert_int_equal(rc, expected);
+    assert_status(rc, expected);
     assert_true(strlen(why.message) > 10);
 }
 

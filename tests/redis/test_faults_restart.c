@@ -267,7 +267,7 @@ static dibs_status meet(dibs__store *st, dibs__meet *item, dibs__meet_verb verb)
                                    dibsx_after_ms(dibsx_now(), pace_ms(5000)),
                                    &err);
     while (rc == DIBS_UNAVAIL || rc == DIBS_UNKNOWN);
-    assert_int_equal(rc, DIBS_OK);
+    assert_status(rc, DIBS_OK);
     return item->rc;
 }
 
