@@ -13,7 +13,7 @@ build = cmake --build $(1) $(if $(VERBOSE),--verbose,-- --quiet)
 need = for tool in cmake ninja; do command -v $$tool >/dev/null || \
 	exec tools/install-packages.sh --name "cannot build: $$tool is not installed" build; done
 
-.PHONY: all run test test-long test-trixie test-bookworm bench bench-peers chaos mutants coverage fuzz soak load api-fuzz spec web screenshots format tidy install uninstall clean help
+.PHONY: all run test test-long test-trixie test-bookworm bench bench-peers bench-serve chaos mutants coverage fuzz soak load api-fuzz spec web screenshots format tidy install uninstall clean help
 
 all: ## build build/dibs and build/libdibs.so (the default)
 	@$(need)
@@ -50,6 +50,12 @@ bench-peers: ## measure queues beside BullMQ, which npm installs below build/ben
 	@$(call configure,bench,build/bench)
 	@cmake --build build/bench --target bench -- --quiet
 	@bench/peers.sh build/bench
+
+bench-serve: ## measure dibs serve under wrk, beside a bare server of libmicrohttpd
+	@tools/install-packages.sh build test serve
+	@$(call configure,bench,build/bench)
+	@cmake --build build/bench --target dibs bare_http -- --quiet
+	@python3 -B bench/bench_serve.py build/bench
 
 chaos: ## put every store through every fault, and check what its users relied on (MINUTES=35)
 	@tools/install-packages.sh build test
