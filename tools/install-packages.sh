@@ -101,7 +101,8 @@ if [ "$(id -u)" -ne 0 ]; then
     [ ! -t 0 ] || sudo -v || give_up "packages are missing and sudo refused"
     as_root=(sudo)
 fi
-apt=(${as_root[@]+"${as_root[@]}"} env DEBIAN_FRONTEND=noninteractive apt-get -q -y)
+# On a machine that has just started, its own upgrade may have the lock for a while.
+apt=(${as_root[@]+"${as_root[@]}"} env DEBIAN_FRONTEND=noninteractive apt-get -q -y -o DPkg::Lock::Timeout=600)
 
 echo "packages that are missing: ${missing[*]}"
 "$tools/step.sh" -q "reading the lists of packages" "${apt[@]}" update ||
