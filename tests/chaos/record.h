@@ -78,8 +78,8 @@ typedef enum operation {
  * Each latch has a number, `key`, and is used for one round. `value` is the id that
  * counted, `expected` how many ids were missing by the answer.
  *
- * Of a call that the breaker let pass, `permits` is 1 for a probe and `value` 1 when the
- * call was good. */
+ * Of a call that the breaker let pass, `permits` is 1 for a probe with a permit of the store,
+ * and `value` 1 when the call was good. */
 typedef struct record {
     int64_t invoked_ns;
     int64_t returned_ns;

@@ -5,6 +5,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "worker.h"
 
+#include "coord/breaker.h"
+#include "core/client.h"
+
 #include <poll.h>
 #include <stdio.h>
 
@@ -137,6 +140,20 @@ static void open_breaker(worker *wk)
                 &err);
 }
 
+/* Whether the client let the call pass by itself, without a permit of the store. Without a
+ * fault too: a machine may be too slow for the store to answer in time. */
+static bool passed_alone(dibs_breaker *br, uint64_t permit)
+{
+    const dibs__breaker_permit *pm;
+    bool alone;
+
+    pthread_mutex_lock(&br->cl->mutex);
+    pm = dibs__breaker_permit_of(&br->machine, permit);
+    alone = pm && pm->own;
+    pthread_mutex_unlock(&br->cl->mutex);
+    return alone;
+}
+
 /* A probe takes a moment. */
 void worker_call(worker *wk)
 {
@@ -153,8 +170,8 @@ void worker_call(worker *wk)
     end(wk, rec, dibs_breaker_enter(wk->breaker, &pass, &err));
     if (rec->status != DIBS_OK)
         return;
-    rec->permits = pass.permit != 0;
-    if (rec->permits)
+    rec->permits = pass.permit != 0 && !passed_alone(wk->breaker, pass.permit);
+    if (pass.permit != 0)
         poll(NULL, 0, 5);
     rec->value = is_well(wk);
     rec->released_ns = now_ns();
