@@ -54,7 +54,8 @@ bench-peers: ## measure queues beside BullMQ, which npm installs below build/ben
 bench-serve: ## measure dibs serve under wrk, beside a bare server of libmicrohttpd
 	@tools/install-packages.sh build test serve
 	@$(call configure,bench,build/bench)
-	@cmake --build build/bench --target dibs bare_http -- --quiet
+	@cmake --build build/bench --target dibs -- --quiet
+	@cc -O2 -Wall -Wextra -o build/bench/bare_http bench/bare_http.c -lmicrohttpd
 	@python3 -B bench/bench_serve.py build/bench
 
 chaos: ## put every store through every fault, and check what its users relied on (MINUTES=35)

@@ -1,5 +1,6 @@
 /* bare_http.c - the least that an HTTP server can cost: libmicrohttpd, which answers
- * "ok" to everything. Prints its port; ends when its input does. */
+ * "ok" to everything. Prints its port; ends when its input does. Built by
+ * `make bench-serve` alone, which installs the library. */
 /* SPDX-License-Identifier: MIT */
 #include <microhttpd.h>
 #include <stdio.h>

@@ -146,7 +146,7 @@ def main():
         stack.enter_context(started("redis-server", "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", folder,
                                     stdout=subprocess.DEVNULL))
         wait_until(lambda: answers(port), "redis-server")
-        server = stack.enter_context(started(os.path.join(BUILD, "bench", "bare_http"), stdin=subprocess.PIPE,
+        server = stack.enter_context(started(os.path.join(BUILD, "bare_http"), stdin=subprocess.PIPE,
                                              stdout=subprocess.PIPE))
         daemon = Daemon("--token-rate", "0", "--access-log", "errors", url=f"redis://127.0.0.1:{port}")
         stack.callback(daemon.end)
