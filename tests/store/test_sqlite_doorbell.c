@@ -15,6 +15,9 @@
 
 enum { MANY = 500, AT_ONCE = 64, FEW = 5, FLOOD = 100, EARS = 9 };
 
+/* Of a pipe, in bytes. */
+enum { PAGES = 16, PAGE = 4096, NOTICE = 48 };
+
 /* Sends more messages than a pipe holds, once, right after somebody looked how full it is. */
 typedef struct flood {
     world *w;
@@ -252,6 +255,51 @@ static void messages_lost_during_a_read_are_reported(void **state)
     say(w, a, FEW);
     assert_int_equal(hear_all(b, &missed), FEW);
     assert_int_equal(missed, 0);
+    dibs__store_close(a);
+    dibs__store_close(b);
+}
+
+static void tell(world *w, dibs__store *st, int count)
+{
+    for (int i = 0; i < count; i++)
+        assert_status(st->ops->topic->tell(st, "t", 1, soon(), &w->err),
+                      DIBS_OK);
+}
+
+/* Most of the first page has been read, and each of the others has one message: there are
+ * fewer bytes than in half a pipe. */
+static void messages_lost_after_a_part_was_read_are_reported(void **state)
+{
+    world *w = *state;
+    dibs__store *a = world_open(w), *b = open_ear(w);
+    dibs__notice heard[AT_ONCE];
+    char data[PAGE / 2] = "x";
+    int missed, said;
+
+    tell(w, a, AT_ONCE + 1);
+    assert_int_equal(b->ops->doorbell_read(b, heard, AT_ONCE), AT_ONCE);
+    for (int i = 0; i < PAGES; i++)
+        assert_status(a->ops->topic->say(a, "t", data, sizeof(data), soon(),
+                                         &w->err),
+                      DIBS_OK);
+    said = hear_all(b, &missed);
+    assert_true(said == PAGES || missed > 0);
+    dibs__store_close(a);
+    dibs__store_close(b);
+}
+
+/* Notices fill all pages but the last, which has a few: there is room for more of them,
+ * and not for a message. */
+static void the_first_message_without_room_is_reported(void **state)
+{
+    world *w = *state;
+    dibs__store *a = world_open(w), *b = open_ear(w);
+    int missed, said;
+
+    tell(w, a, (PAGES - 1) * (PAGE / NOTICE) + FEW);
+    say(w, a, 1);
+    said = hear_all(b, &missed);
+    assert_true(said == 1 || missed > 0);
     dibs__store_close(a);
     dibs__store_close(b);
 }
@@ -528,6 +576,8 @@ int main(void)
         WORLD_TEST(an_open_doorbell_stays_the_same),
         WORLD_TEST(hundreds_of_notices_are_kept_until_read),
         WORLD_TEST(messages_lost_during_a_read_are_reported),
+        WORLD_TEST(messages_lost_after_a_part_was_read_are_reported),
+        WORLD_TEST(the_first_message_without_room_is_reported),
         WORLD_TEST(a_message_without_memory_is_reported),
         WORLD_TEST(a_message_that_finds_no_memory_is_not_sent),
         WORLD_TEST(a_change_that_nobody_can_be_told_of_is_not_made),

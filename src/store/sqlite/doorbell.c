@@ -268,19 +268,17 @@ static dibs_status open_failed(int number, dibs_error *err)
                          dibsx_errno_name(number));
 }
 
-/* The pages of a pipe take whole messages only. Fewer bytes than this have room
- * for one more. */
-static void find_full_sizes(dibs__sqlite_doorbell *doorbell)
+/* Fewer bytes than this have room for a notice and for the longest message. One that does
+ * not fit into the rest of a page begins the next one, so that two pages may have little more
+ * than one page of bytes; and of the first page most may have been read. */
+static void find_full_size(dibs__sqlite_doorbell *doorbell)
 {
     int size = fcntl(doorbell->hear_fd, F_GETPIPE_SZ);
     int page = (int)sysconf(_SC_PAGESIZE);
-    int used = page - page % (int)sizeof(message);
     int pages = size < page ? 0 : size / page;
 
-    doorbell->full_size = pages * used;
-    /* A message that does not fit into the rest of a page begins the next one: two pages
-     * have more than one page of bytes. */
-    doorbell->said_size = pages / 2 * page;
+    doorbell->full_size =
+        pages > 2 ? (pages - 1) / 2 * page : (int)sizeof(message);
 }
 
 dibs_status dibs__sqlite_doorbell_open(dibs__sqlite_doorbell *doorbell, int *fd,
@@ -300,7 +298,7 @@ dibs_status dibs__sqlite_doorbell_open(dibs__sqlite_doorbell *doorbell, int *fd,
         if (!done)
             rc = open_failed(errno, err);
         else
-            find_full_sizes(doorbell);
+            find_full_size(doorbell);
         doorbell->open = done;
     }
     *fd = doorbell->hear_fd;
@@ -373,7 +371,6 @@ static size_t read_said(dibs__sqlite_doorbell *doorbell, const message *blocks,
     else
         doorbell->lost = true;
     notice->fence = 0;
-    doorbell->hears = true;
     return had;
 }
 
@@ -420,9 +417,7 @@ size_t dibs__sqlite_doorbell_read(dibs__sqlite_doorbell *doorbell,
     }
     if (count == max)
         return count;
-    if (doorbell->lost ||
-        doorbell->most >=
-            (doorbell->hears ? doorbell->said_size : doorbell->full_size))
+    if (doorbell->lost || doorbell->most >= doorbell->full_size)
         notices[count++] = (dibs__notice){.kind = DIBS__NOTICE_MISSED};
     doorbell->most = 0;
     doorbell->lost = false;

@@ -39,12 +39,10 @@ typedef struct dibs__sqlite_doorbell {
     int dir_fd;                   /* the folder of the pipes, -1 until needed */
     int hear_fd;                  /* -1 until opened */
     int self_fd;                  /* in memory: where others write, else -1 */
-    int full_size;                /* with so many bytes it may be full, */
-    int said_size;                /* ... or with so many, where messages are */
+    int full_size;                /* with so many bytes it may be full */
     int most;                     /* bytes, since it was last empty */
     int taken;                    /* bytes, since the last look at it */
     bool lost;                    /* a message that was there was not read */
-    bool hears;                   /* messages have come */
     char address[DIBS__BELL_MAX]; /* the name of the pipe in its folder */
     atomic_bool open;             /* address and hear_fd are set and constant */
     struct dibs__sqlite_doorbell *next; /* among those in memory */
