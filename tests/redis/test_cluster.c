@@ -213,6 +213,36 @@ static void a_list_of_latches_follows_a_slot(void **state)
     dibs_close(cl);
 }
 
+static void expect_message(dibs_listener *listener, const char *text)
+{
+    dibs_message got;
+
+    CHECK(DIBS_OK, dibs_listener_next(listener, WORLD_BOUND_MS, &got, err));
+    assert_false(got.missed);
+    assert_int_equal(got.len, strlen(text));
+    assert_memory_equal(got.data, text, got.len);
+}
+
+/* Those who listen are with the server that the slot moves from, until it has moved. */
+static void messages_are_heard_while_a_slot_moves(void **state)
+{
+    dibs_client *cl = world_client(cw_url, 5000);
+    dibs_listener *listener = NULL;
+    move mv;
+
+    (void)state;
+    CHECK(DIBS_OK, dibs_listener_new(cl, "{talk}", &listener, err));
+    CHECK(DIBS_OK, dibs_message_send(cl, "{talk}", "one", 3, err));
+    expect_message(listener, "one");
+    mv = begin_move("{talk}");
+    CHECK(DIBS_OK, dibs_message_send(cl, "{talk}", "two", 3, err));
+    expect_message(listener, "two");
+    move_keys(&mv);
+    end_move(&mv);
+    dibs_listener_free(listener);
+    dibs_close(cl);
+}
+
 static void check_value(dibs_client *cl, const char *key, const char *text)
 {
     dibs_value value = {0};
@@ -755,6 +785,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_set_in_one_step_needs_one_slot),
         cmocka_unit_test(a_list_is_of_all_masters),
         cmocka_unit_test(a_list_of_latches_follows_a_slot),
+        cmocka_unit_test(messages_are_heard_while_a_slot_moves),
         cmocka_unit_test(nothing_is_half_done_while_a_slot_moves),
         cmocka_unit_test(a_commit_waits_for_its_slot_alone),
         cmocka_unit_test(a_lease_is_kept_while_its_slot_moves),

@@ -37,7 +37,6 @@
     X(log_bounds)                                                              \
     X(log_trim)                                                                \
     X(tell)                                                                    \
-    X(say)                                                                     \
     X(draw)                                                                    \
     X(meter)                                                                   \
     X(meet)                                                                    \

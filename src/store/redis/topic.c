@@ -33,44 +33,52 @@ static dibs_status change_ear(struct dibs__store *st, const char *topic,
                                     deadline, err);
 }
 
-/* Publishes by a script, which has the channel for its key. */
+/* By a script, which has the channel for its key. */
 static dibs_status
-publish_topic(struct dibs__store *st, dibs__script script, const char *topic,
-              const void *data, size_t len, dibsx_nsec deadline,
-              dibs_error *err)
+tell_topic(struct dibs__store *st, const char *topic, uint64_t number,
+           dibsx_nsec deadline, dibs_error *err)
 {
     dibs__redis *rd = dibs__redis_of(st);
-    char channel[DIBS__CHANNEL_MAX];
+    char channel[DIBS__CHANNEL_MAX], text[24];
     redisReply *reply = NULL;
     dibs__words words;
     dibs_status rc;
 
     channel_of(topic, channel);
-    dibs__script_begin(&words, script, "1");
+    snprintf(text, sizeof(text), "%" PRIu64, number);
+    dibs__script_begin(&words, DIBS__SCRIPT_tell, "1");
     dibs__words_puts(&words, channel);
     dibs__words_puts(&words, dibs__redis_publish(rd));
-    dibs__words_add(&words, data, len);
-    rc = dibs__script_run(rd->steps, script, &words, deadline, &reply, err);
+    dibs__words_puts(&words, text);
+    rc = dibs__script_run(rd->steps, DIBS__SCRIPT_tell, &words, deadline,
+                          &reply, err);
     dibs__reply_free(reply);
     return rc;
 }
 
-static dibs_status
-tell_topic(struct dibs__store *st, const char *topic, uint64_t number,
-           dibsx_nsec deadline, dibs_error *err)
-{
-    char text[24];
-    int len = snprintf(text, sizeof(text), "%" PRIu64, number);
-
-    return publish_topic(st, DIBS__SCRIPT_tell, topic, text, (size_t)len,
-                         deadline, err);
-}
-
+/* As "said DATA", and by no script: while a slot moves, scripts are sent to the server
+ * that it moves to, and those who listen are still at the one that it moves from. */
 static dibs_status
 say_topic(struct dibs__store *st, const char *topic, const void *data,
           size_t len, dibsx_nsec deadline, dibs_error *err)
 {
-    return publish_topic(st, DIBS__SCRIPT_say, topic, data, len, deadline, err);
+    static const char head[] = {'s', 'a', 'i', 'd', ' '};
+    dibs__redis *rd = dibs__redis_of(st);
+    char channel[DIBS__CHANNEL_MAX], text[sizeof(head) + DIBS__SAY_MAX];
+    redisReply *reply = NULL;
+    dibs__words words;
+    dibs_status rc;
+
+    channel_of(topic, channel);
+    memcpy(text, head, sizeof(head));
+    memcpy(text + sizeof(head), data, len);
+    words.count = 0;
+    dibs__words_puts(&words, dibs__redis_publish(rd));
+    dibs__words_puts(&words, channel);
+    dibs__words_add(&words, text, sizeof(head) + len);
+    rc = dibs__command_run(rd->steps, &words, 1, deadline, &reply, err);
+    dibs__reply_free(reply);
+    return rc;
 }
 
 const dibs__topic_ops dibs__redis_topic_ops = {
