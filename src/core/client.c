@@ -271,8 +271,10 @@ dibs_status dibs_clock_compare(dibs_client *cl, int64_t *ahead_us,
     if (rc != DIBS_OK)
         return rc;
     *ahead_us = store_us - (before_us + (after_us - before_us) / 2);
+    /* A quorum tells the time at its end of the round, by clocks that it has compared in the
+     * same way: half of the round on top. */
     if (within_us)
-        *within_us = (after_us - before_us) / 2 + 1;
+        *within_us = after_us - before_us + 1;
     return rc;
 }
 

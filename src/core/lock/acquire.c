@@ -295,6 +295,19 @@ static void settle_before(dibs_lock *lock)
                                                  now));
 }
 
+/* Asks again. Where the first ask left a place, the store has it whatever becomes of this
+ * one. */
+static void send_again(dibs_lock *lock, dibs__lease_step *step)
+{
+    bool queued = step->ans.queued;
+
+    *step->err = (dibs_error){0};
+    step->ans = (dibs__answer){0};
+    send_step(lock, step);
+    if (queued && step->rc == DIBS_UNAVAIL)
+        step->rc = step->err->status = DIBS_UNKNOWN;
+}
+
 static void ask_store(dibs_lock *lock)
 {
     const dibs_client *cl = lock->cl;
@@ -312,10 +325,8 @@ static void ask_store(dibs_lock *lock)
         dibs__parting_after_ask(lock, lock->st, step.rc == DIBS_BUSY,
                                 step.deadline);
     /* A release that was to be before it was not. */
-    if (step.rc == DIBS_BUSY && cl->parted_late != late) {
-        *step.err = (dibs_error){0};
-        send_step(lock, &step);
-    }
+    if (step.rc == DIBS_BUSY && cl->parted_late != late)
+        send_again(lock, &step);
     dibs__lock_ask_answered(lock, &step);
 }
 

@@ -217,6 +217,8 @@ static bool send_here(dibs__parting *pt, dibsx_nsec until)
     bool hurried = left_ms < pt->release.holder->cl->timeout_ms;
     dibs_status rc;
 
+    if (left_ms == 0)
+        return false;
     detach_parting(pt);
     rc = dibs__release_try(&pt->release, hurried ? left_ms : 0, &pt->why);
     if (!hurried || (rc != DIBS_UNKNOWN && rc != DIBS_UNAVAIL)) {
