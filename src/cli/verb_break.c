@@ -1,6 +1,7 @@
 /* verb_break.c - break: taking locks away, with care, or asking for them. */
 /* SPDX-License-Identifier: MIT */
 #include "base/clock.h"
+#include "cli/changes.h"
 #include "cli/confirm.h"
 #include "cli/options.h"
 #include "cli/print.h"
@@ -135,6 +136,8 @@ ask_holders(const dibs__command *cmd, dibs_client *cl, uint64_t fence)
 
     if (dibs_lease_yield(cl, name, fence, &asked, &err) != DIBS_OK)
         return dibs__cli_fail(cmd, &err);
+    dibs__cli_change_made(cmd, cl, "yield", name, dibs__cli_change_reason(cmd),
+                          DIBS_OK);
     if (!dibs__opt_flag(cmd, "quiet")) {
         if (asked)
             dibs__cli_say("%s: %u can hear that it is asked for", name,

@@ -104,6 +104,11 @@ change_jobs(const dibs__command *cmd, dibs__open_board *ob, change *c)
         dibs__cli_say("give names of jobs, or --match GLOB, or --all");
         return DIBS__EXIT_USAGE;
     }
+    if (match && strlen(match) > DIBS__JOB_NAME_MAX) {
+        dibs__cli_say("--match has more than %d bytes, which no name has",
+                      DIBS__JOB_NAME_MAX);
+        return DIBS__EXIT_USAGE;
+    }
     if (!names[0])
         return change_matching(cmd, ob, match, c);
     for (size_t i = 0; names[i]; i++) {

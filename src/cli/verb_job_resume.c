@@ -1,6 +1,7 @@
 /* verb_job_resume.c - `dibs job resume RUN BOOKMARK [[--] COMMAND...]`: a run goes on, once,
  * by one of its callers, who may have work to do first. Main thread only. */
 /* SPDX-License-Identifier: MIT */
+#include "cli/changes.h"
 #include "cli/job_board.h"
 #include "cli/run/held_command.h"
 #include "cli/verbs.h"
@@ -8,6 +9,14 @@
 
 #include <stdlib.h>
 #include <string.h>
+
+/* The reason names the bookmark. */
+static void note_resume(const dibs__command *cmd, const dibs__open_board *ob,
+                        dibs_status rc)
+{
+    dibs__cli_change_made(cmd, ob->cl, "run-resume", dibs__operands(cmd)[0],
+                          dibs__operands(cmd)[1], rc);
+}
 
 static int resume_with(const dibs__command *cmd, const char *data)
 {
@@ -17,6 +26,7 @@ static int resume_with(const dibs__command *cmd, const char *data)
                           .who = ob.who,
                           .data = data,
                           .len = data ? strlen(data) : 0};
+    dibs_status rc;
     int code = 0;
 
     if (a.len > DIBS__RUN_RESULT_MAX) {
@@ -25,9 +35,11 @@ static int resume_with(const dibs__command *cmd, const char *data)
         return DIBS__EXIT_USAGE;
     }
     code = dibs__board_open(cmd, &ob);
-    if (!code && dibs__board_resume(&ob.board, dibs__operands(cmd)[0], &a,
-                                    &err) != DIBS_OK)
-        code = dibs__cli_fail(cmd, &err);
+    if (!code) {
+        rc = dibs__board_resume(&ob.board, dibs__operands(cmd)[0], &a, &err);
+        note_resume(cmd, &ob, rc);
+        code = rc == DIBS_OK ? 0 : dibs__cli_fail(cmd, &err);
+    }
     dibs__board_close(&ob);
     return code;
 }
@@ -80,8 +92,10 @@ static int resume_after(const dibs__command *cmd)
 
     if (!code)
         code = dibs__board_open(cmd, &ob);
-    if (!code)
+    if (!code) {
         rc = work_at(cmd, &ob, hc, lock, &err);
+        note_resume(cmd, &ob, rc);
+    }
     if (rc == DIBS_CANCELLED) {
         code = dibs__held_command_code(hc);
         if (!dibs__opt_flag(cmd, "quiet"))

@@ -8,6 +8,9 @@
 /* Settles the graph of a run of the scene; if that ends it, the state of the job too. */
 void dibs__run_settle(dibs__scene *sc, dibs__run *run);
 
+/* Ends a step that was not begun in time. */
+void dibs__step_miss(dibs__scene *sc, dibs__run_step *step);
+
 /* Cancels sc->run, which has not ended, for this reason. */
 void dibs__run_drop(dibs__scene *sc, dibs__reason why);
 

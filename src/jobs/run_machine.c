@@ -359,6 +359,8 @@ dibs_status dibs__run_end(dibs__scene *sc, size_t i, const char *nonce,
         end_busy(sc, step);
     else if (claimed && outcome->reason == DIBS__REASON_STOPPED)
         give_back(sc, step);
+    else if (claimed && outcome->reason == DIBS__REASON_LATE)
+        dibs__step_miss(sc, step);
     else
         end_attempt(sc, i, outcome);
     dibs__run_settle(sc, sc->run);

@@ -42,8 +42,7 @@ dibs_status dibs__run_retry(dibs__scene *sc, dibs_error *err)
     return moved ? DIBS_OK : fail_early(sc, err);
 }
 
-/* It was not begun in time. */
-static void miss_step(dibs__scene *sc, dibs__run_step *step)
+void dibs__step_miss(dibs__scene *sc, dibs__run_step *step)
 {
     if (step->attempt > 0)
         dibs__graph_end_step(step, DIBS__STATE_FAILED, step->reason,
@@ -65,7 +64,7 @@ static bool pass_start_by(dibs__scene *sc)
         if (step->begins && (step->state == DIBS__STATE_READY ||
                              step->state == DIBS__STATE_CLAIMED ||
                              step->state == DIBS__STATE_RETRY)) {
-            miss_step(sc, step);
+            dibs__step_miss(sc, step);
             moved = true;
         }
     }

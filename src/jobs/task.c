@@ -68,9 +68,12 @@ dibs__task_todo dibs__task_answered(dibs__task *task, dibs_status rc,
     case DIBS_UNAVAIL:
         return DIBS__TASK_AGAIN;
     case DIBS_EARLY:
+        return task->doubt || task->state == DIBS__TASK_BEGINNING
+                   ? DIBS__TASK_AGAIN
+                   : drop_task(task);
     case DIBS_LATE:
         if (task->doubt)
-            return DIBS__TASK_AGAIN;
+            return DIBS__TASK_READ;
         if (task->state == DIBS__TASK_BEGINNING)
             return plan_task(task, DIBS__TASK_ENDING);
         return drop_task(task);

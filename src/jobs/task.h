@@ -8,9 +8,10 @@
  *
  * The caller sends an intent, says how each try ended, reads the record if it is asked to,
  * and does what the answer says. Rules (docs/design.md, Jobs):
- *   5  A commit without an answer is sent again unchanged until the answer is yes or
- *      STALE; then the nonce in the record decides. EARLY and LATE settle a first try
- *      alone: an earlier one may yet be carried out.
+ *   5  A commit without an answer is sent again unchanged until the answer is yes,
+ *      STALE or LATE; then the nonce in the record decides: an earlier try that comes
+ *      after LATE is late too. EARLY settles a first try alone: an earlier one may yet be
+ *      carried out. A begin that is LATE ends the step unstarted, for DIBS__REASON_LATE.
  *   6  Nothing is started before yes, nor with less than DIBS__TASK_MARGIN_MS of the lease
  *      left: the claim is HELD and started after the next renewal.
  *   7  When belief in the lease ends, all of the node's tasks are over; their trees are

@@ -15,7 +15,7 @@ enum {
     PAGES_MAX = 16,
     PART_MS = 500,
     NEXT_PAGES_MS = 200,
-    FULL_MAX = 16
+    FULL_MAX = 64
 };
 
 /* The claims of one look. */
@@ -77,7 +77,9 @@ static void end_claim(dibs__node *node, const dibs__node_entry *entry,
     else if (rc == DIBS_FULL && c->full_count < FULL_MAX)
         (void)snprintf(c->full[c->full_count++], DIBS__JOB_NAME_SIZE, "%s",
                        run->job);
-    else if (rc != DIBS_FULL && rc != DIBS_STALE && rc != DIBS_BUSY)
+    else if (rc == DIBS_FULL)
+        dibs__node_leave(node, entry, DIBS__AGAIN_MS);
+    else if (rc != DIBS_STALE && rc != DIBS_BUSY)
         dibs__node_leave(node, entry, DIBS__STUCK_AGAIN_MS);
 }
 

@@ -40,7 +40,8 @@ struct dibs__node {
     bool sweep_soon[DIBS__SWEEPS]; /* it has not done all that it could */
     uint32_t tick_skip; /* where ticks go on behind the first that are due */
     char swept[8][DIBS__PLACE_SIZE]; /* the last entry of each sweep */
-    uint32_t sweep_skip[8];  /* where each goes on behind its first entries */
+    size_t sweep_from[8];    /* where each goes on among its first entries, */
+    uint32_t sweep_skip[8];  /* ... and behind them */
     struct dibs__trim *trim; /* a sweep of history that goes on; or NULL */
     dibs__claim_place claim_place;
     dibsx_nsec beyond_at; /* when to look behind the first of `live` */

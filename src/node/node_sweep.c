@@ -151,6 +151,9 @@ static dibs_status find_gone(dibs__node *node, const char *id, uint64_t fence,
     return DIBS_OK;
 }
 
+/* Entries of a set: more of them are looked at with each look. */
+enum { WAYS = 4 };
+
 /* FNV-1a; two entries with the same hash are looked at with each look. */
 static uint64_t hash_entry(const dibs__node_entry *entry)
 {
@@ -162,10 +165,25 @@ static uint64_t hash_entry(const dibs__node_entry *entry)
     return hash ? hash : 1;
 }
 
+/* Where an entry is in a table, or is to be: in the place of the one of its set that ends
+ * first. */
+static size_t place_known(const dibs__node_known *table, uint64_t hash)
+{
+    size_t first = hash % (DIBS__NODE_KNOWN_MAX / WAYS) * WAYS, at = first;
+
+    for (size_t i = first; i < first + WAYS; i++) {
+        if (table[i].hash == hash)
+            return i;
+        if (table[i].until < table[at].until)
+            at = i;
+    }
+    return at;
+}
+
 bool dibs__node_is_known(dibs__node *node, const dibs__node_entry *entry)
 {
     uint64_t hash = hash_entry(entry);
-    const dibs__node_known *at = &node->known[hash % DIBS__NODE_KNOWN_MAX];
+    const dibs__node_known *at = &node->known[place_known(node->known, hash)];
 
     return at->hash == hash && dibsx_now() < at->until;
 }
@@ -175,7 +193,7 @@ note_known(dibs__node *node, const dibs__node_entry *entry, dibsx_nsec until)
 {
     uint64_t hash = hash_entry(entry);
 
-    node->known[hash % DIBS__NODE_KNOWN_MAX] =
+    node->known[place_known(node->known, hash)] =
         (dibs__node_known){.hash = hash, .until = until};
 }
 
@@ -184,7 +202,7 @@ void dibs__node_leave(dibs__node *node, const dibs__node_entry *entry,
 {
     uint64_t hash = hash_entry(entry);
 
-    node->left[hash % DIBS__NODE_KNOWN_MAX] =
+    node->left[place_known(node->left, hash)] =
         (dibs__node_known){.hash = hash,
                            .until = dibsx_after_ms(dibsx_now(), ms)};
 }
@@ -193,7 +211,7 @@ int64_t
 dibs__node_left_ms(const dibs__node *node, const dibs__node_entry *entry)
 {
     uint64_t hash = hash_entry(entry);
-    const dibs__node_known *at = &node->left[hash % DIBS__NODE_KNOWN_MAX];
+    const dibs__node_known *at = &node->left[place_known(node->left, hash)];
 
     return at->hash == hash ? dibsx_wait_ms(at->until, dibsx_now()) : 0;
 }

@@ -131,18 +131,29 @@ static void sweep_entry(dibs__node *node, const dibs__node_entry *entry,
     dibs__node_hurry(node, leave_ms(rc, is_first));
 }
 
+/* A look that was too short goes on with the entry that it ended at: those before it may
+ * take all the time of the next one too. */
 static void
 sweep_page(dibs__node *node, const dibs__view *v, bool is_first, pass *p)
 {
+    size_t *from = &node->sweep_from[p->s->look];
+    size_t start = is_first && *from < v->count ? *from : 0;
+
     if (!p->lock && has_any(node, v, p->s))
         take_lock(node, p);
-    for (size_t i = 0; i < v->count && p->lock && !p->over && !p->cut; i++) {
+    for (size_t k = 0; k < v->count && p->lock && !p->over && !p->cut; k++) {
+        size_t i = (start + k) % v->count;
+
         if (!is_for(node, &v->at[i], p->s))
             continue;
         p->cut = dibsx_now() >= p->until;
         if (!p->cut)
             sweep_entry(node, &v->at[i], is_first, p);
+        else if (is_first)
+            *from = i;
     }
+    if (is_first && !p->cut)
+        *from = 0;
 }
 
 /* ---- entries behind the first ones */

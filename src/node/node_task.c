@@ -108,6 +108,8 @@ void dibs__node_answered(dibs__node *node, dibs__node_task *task,
     if (rc != DIBS_OK && rc != DIBS_STALE && rc != DIBS_EARLY &&
         rc != DIBS_LATE)
         dibs__node_complain(node, task->task.run, err);
+    if (rc == DIBS_LATE && task->task.state == DIBS__TASK_BEGINNING)
+        task->outcome = (dibs__outcome){.reason = DIBS__REASON_LATE};
     todo = dibs__task_answered(&task->task, rc, dibsx_now(),
                                dibs__node_valid_until(node));
     task->written = run;
@@ -556,7 +558,8 @@ static void look_at_task(dibs__node *node, dibs__node_task *task,
     dibs__run_fini(&run);
     if (follow->version > 0)
         task->followed_until = dibsx_after_ms(now, DIBS__FOLLOW_MS);
-    if (follow->version > 0 && soon < task->flush_at)
+    /* A call has no output before its end. */
+    if (follow->version > 0 && task->flush_ms > 0 && soon < task->flush_at)
         task->flush_at = soon;
     if (ends)
         end_own(node, task);

@@ -372,6 +372,22 @@ jobs: {alone: {run: ['true'], lock: {key: mine, retries: 1, retry_delay: 400ms}}
         self.ok("job", "wait", run)
         self.stop(node)
 
+    def test_a_lock_that_comes_too_late_starts_nothing(self):
+        file = self.write("late.yaml", """
+jobs: {late: {shell: 'echo ran >>ran', start_deadline: 1s, lock: {key: mine, wait: 1h}}}
+""")
+        node = self.node("--timeout-every", "1h", file=file)
+        token = self.acquire("mine", "--ttl", "1h")
+        run = self.begin("late")
+        made = self.run_of(run)["made_us"] / 1e6
+        wait_until(lambda: self.run_of(run)["steps"][0]["state"] == "CLAIMED", "the claim")
+        wait_until(lambda: time.time() > made + 2, "the end of the time in which it may start")
+        self.ok("release", "mine", "--token", token)
+        wait_until(lambda: self.run_of(run)["ended_us"], "the end of the run")
+        self.assertEqual(self.run_of(run)["state"], "MISSED")
+        self.assertFalse(os.path.exists(self.path("ran")))
+        self.stop(node)
+
     def test_a_command_may_outlive_the_lease_of_its_node(self):
         self.env["DIBS_URL"] = "sqlite:" + self.path("held.db")
         work = "echo $$ >pid-$DIBS_JOB; until test -e go; do sleep 0.02; done; printf late >\"$DIBS_RESULT\""

@@ -312,6 +312,21 @@ static void test_lock_of_the_job(void **unused)
     done();
 }
 
+/* The lock came too late: nothing was started, so nothing ended well. */
+static void test_late_after_the_lock(void **unused)
+{
+    static const dibs__outcome late = {.reason = DIBS__REASON_LATE};
+
+    (void)unused;
+    make_job(1);
+    job.lock.key = "k";
+    begin_run("j.1");
+    claim(A);
+    end(A, &late);
+    expect_run(DIBS__STATE_MISSED);
+    done();
+}
+
 /* A node that waits for the lock gives the step back when it stops. */
 static void test_stop_before_the_lock(void **unused)
 {
@@ -914,6 +929,7 @@ int main(void)
         cmocka_unit_test(test_late_results),
         cmocka_unit_test(test_results_of_others),
         cmocka_unit_test(test_lock_of_the_job),
+        cmocka_unit_test(test_late_after_the_lock),
         cmocka_unit_test(test_stop_before_the_lock),
         cmocka_unit_test(test_cancel),
         cmocka_unit_test(test_limits),

@@ -687,6 +687,8 @@ static void hear_answer(world *w, const event *ev, dibs_status rc)
         free_task(w, task);
         return;
     }
+    if (rc == DIBS_LATE && task->task.state == DIBS__TASK_BEGINNING)
+        task->outcome = (dibs__outcome){.reason = DIBS__REASON_LATE};
     todo = dibs__task_answered(&task->task, rc, w->now, node->valid_until);
     do_todo(w, ev->who, task, todo);
 }
