@@ -174,6 +174,8 @@ class Runs(Jobs):
         self.assertEqual((steps["approve"]["state"], steps["approve"]["result"]), ("OK", str(codes.index(0))))
         self.assertEqual(steps["ship"]["state"], "PENDING")
         self.assertIn("resumed by", self.fails(1, "job", "resume", run, "approval"))
+        entries = [(e["action"], e["name"]) for e in self.json("trail", "--json")["trail"]]
+        self.assertEqual(entries.count(("run-resume", run)), 1, entries)
         self.fails(1, "job", "resume", run, "none")
 
     def test_the_lock_of_a_bookmark_tells_the_second(self):

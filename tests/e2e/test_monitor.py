@@ -257,6 +257,13 @@ class Deadlocks(Case):
 
 
 class Trail(Case):
+    def test_an_ask_is_in_the_trail(self):
+        self.acquire("k")
+        self.fails(1, "break", "--ask", "k", "--reason", "urgent")
+        entry = self.json("trail", "--json")["trail"][-1]
+        self.assertEqual((entry["action"], entry["name"]), ("yield", "k"))
+        self.assertIn("urgent", entry["reason"])
+
     def test_a_break_is_kept(self):
         self.assertEqual(self.json("trail", "--json")["trail"], [])
         self.assertEqual(self.ok("trail").split(), "TIME ACTION NAME FENCE HOLDER BY REASON".split())

@@ -1,7 +1,7 @@
 /* test_task.c - how answers to the commits of an attempt settle it, and how they do not. */
 /* SPDX-License-Identifier: MIT */
-#include "jobs/task.h"
 #include "check.h"
+#include "jobs/task.h"
 
 enum { NOW = 1, LONG_AFTER = 3600 };
 
