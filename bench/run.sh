@@ -21,39 +21,9 @@ if [ "${2:-}" = --quick ]; then
     wakes=3 crowds=(100) queued=5000 tick_seconds=3 definitions=100 idle_seconds=3
 fi
 work=$(mktemp -d)
-servers=()
+# shellcheck source=bench/common.sh
+. "$here/common.sh"
 trap 'servers_stop; rm -rf "$work"' EXIT
-
-# Starts a server on `port`. One that found its port taken ends at once, and
-# another is tried. It has a session of its own, as a service does: Linux shares
-# the processors out among sessions, and in ours it would be one thread of many.
-server_start() {
-    local try
-    for try in 1 2 3 4 5; do
-        port=$((20000 + RANDOM % 10000))
-        mkdir -p "$work/redis"
-        setsid redis-server --port "$port" --bind 127.0.0.1 --save '' --appendonly no \
-            --dir "$work/redis" >"$work/redis/log" 2>&1 &
-        server=$!
-        servers+=("$server")
-        while kill -0 "$server" 2>/dev/null; do
-            if [ "$(redis-cli -p "$port" INFO server 2>/dev/null |
-                sed -n 's/^process_id:\([0-9]*\).*/\1/p')" = "$server" ]; then
-                return
-            fi
-            sleep 0.05
-        done
-    done
-    echo "bench: redis-server did not start in $try attempts:" >&2
-    cat "$work/redis/log" >&2
-    exit 1
-}
-
-servers_stop() {
-    [ ${#servers[@]} -eq 0 ] || kill "${servers[@]}" 2>/dev/null || true
-    [ ${#servers[@]} -eq 0 ] || wait "${servers[@]}" || true
-    servers=()
-}
 
 # repeated COMMAND...: the median of each column over the repeats.
 repeated() {
@@ -62,15 +32,7 @@ repeated() {
         rm -rf "$work"/dibs.db*
         "$@"
     done >"$work/rows"
-    awk '{ for (c = 1; c <= NF; c++) cell[NR, c] = $c; columns = NF }
-         END {
-             for (c = 1; c <= columns; c++) {
-                 for (i = 1; i <= NR; i++) v[i] = cell[i, c]
-                 for (i = 2; i <= NR; i++)
-                     for (j = i; j > 1 && v[j] + 0 < v[j - 1] + 0; j--) { t = v[j]; v[j] = v[j - 1]; v[j - 1] = t }
-                 printf "%s%s", v[int((NR + 1) / 2)], c < columns ? " " : "\n"
-             }
-         }' "$work/rows"
+    medians "$work/rows"
 }
 
 # row WHAT PER_SECOND P50 P95 P99 MEASURED LIMIT TARGET: times in microseconds;
@@ -229,13 +191,8 @@ if [ -x "$build/bench/bench_queue" ]; then
     queue_crew redis "ack and next, 32 lanes" "32 XREADGROUP, XACK, XDEL" group32 "$crew_blocks" 0.7 ">= 0.7 x bare"
     queue_crew redis "the same, batches of 16" "bare XREADGROUP of 16" batch "$crew_blocks" 0.86 ">= 0.86 x bare"
 fi
-# Five servers, which have never granted a lock and so vote at once.
-one=$port nodes=() node_pids=()
-for _ in 1 2 3 4 5; do
-    server_start
-    redis-cli -p "$port" HSET dibs:node run - durable 1 >/dev/null
-    nodes+=("$port") node_pids+=("$server")
-done
+one=$port
+nodes_start
 read -r rate p50 p95 p99 our_rate our_p50 our_p95 our_p99 ratio \
     < <(repeated "$build/bench/bench_quorum" "$crew_blocks" "${nodes[@]}")
 row "quorum of 5: bare, a majority" "$rate" "$p50" "$p95" "$p99" 0 0 ""
