@@ -1,6 +1,6 @@
-// peers_bullmq.mjs - one figure of BullMQ on a Redis server of this machine.
+// bullmq.mjs - one figure of BullMQ on a Redis server of this machine.
 //
-//   node peers_bullmq.mjs PART COUNT PORT
+//   node bullmq.mjs PART COUNT PORT
 //
 //   push, push32  jobs that are added each second, with 1 or 32 on the way
 //   pushes        the same with addBulk() of 16, 4 on the way
@@ -8,7 +8,7 @@
 //   wake          from add() to the start of a blocked worker: "P50 P99" in microseconds
 //   fill          adds COUNT jobs and prints nothing: for a look at the memory
 //
-// It is imported from the folder where bench/peers.sh has installed BullMQ.
+// It is imported from the folder where bench/peers_queues.sh has installed BullMQ.
 // SPDX-License-Identifier: MIT
 import { createRequire } from "node:module";
 import path from "node:path";
