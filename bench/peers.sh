@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# peers.sh - dibs beside what others have, on Redis servers of this machine.
+# peers.sh - locks and queues of dibs beside those of others, on Redis servers of this machine.
 #
 #   bench/peers.sh BUILD [--quick]
 #
@@ -7,5 +7,7 @@
 set -euo pipefail
 here=$(dirname "$0")
 status=0
+"$here/peers_locks.sh" "$@" || status=$?
+echo
 "$here/peers_queues.sh" "$@" || status=$?
 exit "$status"

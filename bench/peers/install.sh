@@ -1,0 +1,55 @@
+#!/usr/bin/env bash
+# install.sh - sourced by bench/peers_locks.sh: installs and builds the drivers of one language
+# each, below the folder `peers`; nothing goes to the tree or to the home of the user.
+: "${peers:?}"
+here_install=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+
+# Each is called in the folder of its language, with the sources in it.
+install_node() {
+    npm install --cache "$PWD/cache" --no-audit --no-fund --ignore-scripts
+}
+install_python() {
+    python3 -m pip install --no-cache-dir --upgrade --target "$PWD/lib" -r requirements.txt
+}
+
+language_tools() {
+    case $1 in
+    node) echo node npm ;;
+    python) echo python3 ;;
+    esac
+}
+language_sources() {
+    case $1 in
+    node) echo package.json locks.mjs ;;
+    python) echo requirements.txt locks.py ;;
+    esac
+}
+
+# language_install LANGUAGE: once for each form of its sources. Prints why it cannot be done.
+language_install() {
+    local language=$1 into=$peers/$1 tool sources
+    for tool in $(language_tools "$language"); do
+        command -v "$tool" >/dev/null || { echo "$tool is not installed" && return; }
+    done
+    read -ra sources < <(language_sources "$language")
+    rm -rf "$into/new"
+    mkdir -p "$into/new"
+    (cd "$here_install" && cp -r "${sources[@]}" "$into/new")
+    if diff -r "$into/new" "$into/installed" >/dev/null 2>&1; then return; fi
+    cp -r "$into/new/." "$into"
+    if ! (cd "$into" && "install_$language") >"$into/log" 2>&1; then
+        echo "it cannot be installed (see $into/log)"
+        return
+    fi
+    rm -rf "$into/installed" && mv "$into/new" "$into/installed"
+}
+
+# language_drive LANGUAGE PEER WORK COUNT PORT...
+language_drive() {
+    local language=$1 into=$peers/$1
+    shift
+    case $language in
+    node) (cd "$into" && timeout 120 node locks.mjs "$@") ;;
+    python) PYTHONPATH=$into/lib timeout 120 python3 -B "$into/locks.py" "$@" ;;
+    esac
+}
