@@ -29,6 +29,9 @@ all=(
     'redis-semaphore node quorum package.json redis-semaphore'
     'redlock-universal node quorum package.json redlock-universal'
     'redis-py python - requirements.txt redis=='
+    'redsync go quorum go/go.mod go-redsync/'
+    'rueidislock go - go/go.mod redis/rueidis'
+    'redislock go - go/go.mod bsm/redislock'
 )
 works=(pair quorum crew handoff)
 chosen=() sides=(limit dibs dibs-threads)

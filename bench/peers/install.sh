@@ -11,17 +11,23 @@ install_node() {
 install_python() {
     python3 -m pip install --no-cache-dir --upgrade --target "$PWD/lib" -r requirements.txt
 }
+install_go() {
+    GOPATH=$PWD/cache GOMODCACHE=$PWD/cache/mod GOCACHE=$PWD/cache/build \
+        GOFLAGS='-mod=mod -modcacherw -buildvcs=false' go build -o locks .
+}
 
 language_tools() {
     case $1 in
     node) echo node npm ;;
     python) echo python3 ;;
+    go) echo go ;;
     esac
 }
 language_sources() {
     case $1 in
     node) echo package.json locks.mjs ;;
     python) echo requirements.txt locks.py ;;
+    go) echo go/go.mod go/locks.go go/peers.go ;;
     esac
 }
 
@@ -51,5 +57,6 @@ language_drive() {
     case $language in
     node) (cd "$into" && timeout 120 node locks.mjs "$@") ;;
     python) PYTHONPATH=$into/lib timeout 120 python3 -B "$into/locks.py" "$@" ;;
+    go) timeout 120 "$into/locks" "$@" ;;
     esac
 }
