@@ -32,6 +32,7 @@ all=(
     'redsync go quorum go/go.mod go-redsync/'
     'rueidislock go - go/go.mod redis/rueidis'
     'redislock go - go/go.mod bsm/redislock'
+    'rslock rust quorum rust/Cargo.toml rslock'
 )
 works=(pair quorum crew handoff)
 chosen=() sides=(limit dibs dibs-threads)

@@ -15,12 +15,20 @@ install_go() {
     GOPATH=$PWD/cache GOMODCACHE=$PWD/cache/mod GOCACHE=$PWD/cache/build \
         GOFLAGS='-mod=mod -modcacherw -buildvcs=false' go build -o locks .
 }
+# The settings of the user say where packages come from.
+install_rust() {
+    local settings=${CARGO_HOME:-$HOME/.cargo}/config.toml
+    mkdir -p cargo
+    [ ! -f "$settings" ] || ln -sf "$settings" cargo/config.toml
+    CARGO_HOME=$PWD/cargo cargo build --release --target-dir target
+}
 
 language_tools() {
     case $1 in
     node) echo node npm ;;
     python) echo python3 ;;
     go) echo go ;;
+    rust) echo cargo ;;
     esac
 }
 language_sources() {
@@ -28,6 +36,7 @@ language_sources() {
     node) echo package.json locks.mjs ;;
     python) echo requirements.txt locks.py ;;
     go) echo go/go.mod go/locks.go go/peers.go ;;
+    rust) echo rust/Cargo.toml rust/src ;;
     esac
 }
 
@@ -58,5 +67,6 @@ language_drive() {
     node) (cd "$into" && timeout 120 node locks.mjs "$@") ;;
     python) PYTHONPATH=$into/lib timeout 120 python3 -B "$into/locks.py" "$@" ;;
     go) timeout 120 "$into/locks" "$@" ;;
+    rust) timeout 120 "$into/target/release/locks" "$@" ;;
     esac
 }
