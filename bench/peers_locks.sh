@@ -33,6 +33,7 @@ all=(
     'rueidislock go - go/go.mod redis/rueidis'
     'redislock go - go/go.mod bsm/redislock'
     'rslock rust quorum rust/Cargo.toml rslock'
+    'redisson java - java/pom.xml <artifactId>redisson'
 )
 works=(pair quorum crew handoff)
 chosen=() sides=(limit dibs dibs-threads)

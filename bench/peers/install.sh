@@ -22,6 +22,10 @@ install_rust() {
     [ ! -f "$settings" ] || ln -sf "$settings" cargo/config.toml
     CARGO_HOME=$PWD/cargo cargo build --release --target-dir target
 }
+install_java() {
+    mvn -q -B "-Dmaven.repo.local=$PWD/repository" dependency:copy-dependencies "-DoutputDirectory=$PWD/lib" &&
+        javac -cp 'lib/*' -d classes Locks.java
+}
 
 language_tools() {
     case $1 in
@@ -29,6 +33,7 @@ language_tools() {
     python) echo python3 ;;
     go) echo go ;;
     rust) echo cargo ;;
+    java) echo java javac mvn ;;
     esac
 }
 language_sources() {
@@ -37,6 +42,7 @@ language_sources() {
     python) echo requirements.txt locks.py ;;
     go) echo go/go.mod go/locks.go go/peers.go ;;
     rust) echo rust/Cargo.toml rust/src ;;
+    java) echo java/pom.xml java/Locks.java ;;
     esac
 }
 
@@ -68,5 +74,6 @@ language_drive() {
     python) PYTHONPATH=$into/lib timeout 120 python3 -B "$into/locks.py" "$@" ;;
     go) timeout 120 "$into/locks" "$@" ;;
     rust) timeout 120 "$into/target/release/locks" "$@" ;;
+    java) timeout 120 java -cp "$into/classes:$into/lib/*" Locks "$@" ;;
     esac
 }
