@@ -45,7 +45,7 @@ bench: ## measure locks, wake-ups, coordination and `dibs run`, beside the least
 	@cmake --build build/bench --target bench -- --quiet
 	@bench/run.sh build/bench
 
-bench-peers: ## measure queues beside BullMQ, which npm installs below build/bench
+bench-peers: ## measure locks and queues beside those of others, which are installed below build/bench
 	@tools/install-packages.sh build test
 	@$(call configure,bench,build/bench)
 	@cmake --build build/bench --target bench -- --quiet
