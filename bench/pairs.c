@@ -13,6 +13,8 @@
 
 enum { BLOCK = 100, CREW_PAIRS = 400 };
 
+#define BUSY_NS INT64_C(10000000000)
+
 dibs_client *client_open(const char *url)
 {
     dibs_client *client;
@@ -36,11 +38,18 @@ dibs_lock *lock_new(dibs_client *client, long number, int64_t ttl_ms)
     return lock;
 }
 
+/* A quorum may refuse it for a moment: on a busy machine some of its servers have not done
+ * the last release yet, and others are late. */
 void lock_acquire(dibs_lock *lock)
 {
+    int64_t until_ns = now_ns() + BUSY_NS;
     dibs_error err;
+    dibs_status rc;
 
-    if (dibs_lock_acquire(lock, &err) != DIBS_OK)
+    do
+        rc = dibs_lock_acquire(lock, &err);
+    while (rc == DIBS_BUSY && now_ns() < until_ns);
+    if (rc != DIBS_OK)
         give_up("acquire", err.message);
 }
 
