@@ -173,7 +173,7 @@ static int follow_topic(const dibs__command *cmd, dibs_reader *reader)
     int code = 0;
 
     while (!code && left > 0) {
-        dibs_event event;
+        dibs_event event = {0};
 
         code = await_event(cmd, reader, wait_ms, &event);
         if (!code)
@@ -294,7 +294,7 @@ static int follow_messages(const dibs__command *cmd, dibs_listener *listener)
     int code = 0;
 
     while (!code && left > 0) {
-        dibs_message message;
+        dibs_message message = {0};
 
         code = await_message(cmd, listener, wait_ms, &message);
         if (!code)
