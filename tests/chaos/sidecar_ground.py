@@ -309,7 +309,8 @@ class Check:
             self.violations.append(f"{path}: {name} with fence {fence} was lost at {rest[0]}, before {rest[1]}: {rest[2]}")
 
     def close(self, path, name, belief, at):
-        if belief:
+        """An answer that came after its own time, as to a client that was stopped, was never believed."""
+        if belief and belief[0] < belief[1]:
             self.beliefs[name].append((belief[0], min(belief[1], at), belief[2], belief[3], path))
 
     def judge(self):

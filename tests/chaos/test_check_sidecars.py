@@ -40,6 +40,9 @@ class Histories(unittest.TestCase):
     def test_the_dead_believe_nothing(self):
         self.assertEqual(self.judge(["begin red 1 99 120"], ["begin red 2 100 101"]), [])
 
+    def test_an_answer_that_came_too_late_is_not_believed(self):
+        self.assertEqual(self.judge(["begin red 1 13 12", "end red 1 12"], ["begin red 2 12.5 15", "end red 2 15"]), [])
+
     def test_fences_rise(self):
         self.assertEqual(len(self.judge(["begin red 1 10 12", "until red 4 11 12", "end red 4 12"], ["begin red 3 13 15"])), 1)
 
