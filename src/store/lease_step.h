@@ -23,19 +23,19 @@ typedef struct dibs__lease_step {
     dibs_error *err;  /* its detail goes here; may be NULL */
 } dibs__lease_step;
 
-typedef struct dibs__sent_leave dibs__sent_leave; /* the store's own */
+typedef struct dibs__sent dibs__sent; /* the store's own */
 
 typedef struct dibs__leave_ops {
     /* Sends a release and does not wait, also not for room to send. A step that begins
      * afterwards, without replicas to wait for, is done after it unless it is not done
      * at all. `leave` and its texts are borrowed until the end, which must come before
      * the store is closed. NULL: nothing was sent. */
-    dibs__sent_leave *(*post)(struct dibs__store *st, const dibs__leave *leave,
-                              dibsx_nsec deadline);
+    dibs__sent *(*post)(struct dibs__store *st, const dibs__leave *leave,
+                        dibsx_nsec deadline);
 
     /* Its end: *rc as that of release(), or DIBS_STALE: it was not done. False when
      * the answer is not in; with `waits` it waits for that. True frees it. */
-    bool (*end)(struct dibs__store *st, dibs__sent_leave *sent, bool waits,
+    bool (*end)(struct dibs__store *st, dibs__sent *sent, bool waits,
                 dibs_status *rc, dibs_error *err);
 } dibs__leave_ops;
 

@@ -46,6 +46,40 @@ typedef struct dibs__node_word {
     bool again;          /* DIBS_OK: the owner had it before this ask */
 } dibs__node_word;
 
+typedef struct dibs__sent dibs__sent; /* the store's own */
+struct pollfd;
+
+/* Votes that the asker sends itself and whose answers it polls for, those of all nodes
+ * at once. Only what the short scripts do: a plain lock, and its release. */
+typedef struct dibs__vote_post_ops {
+    /* Sends it on the connection voter->link. From then on the caller receives there
+     * for all threads, until `take` is true, or `resign`. The other arguments are
+     * borrowed until the end. NULL: nothing was sent, and the step has to do it. */
+    dibs__sent *(*grant)(struct dibs__store *st, const dibs__voter *voter,
+                         const dibs__ask *ask, uint64_t fence,
+                         dibsx_nsec deadline);
+    dibs__sent *(*release)(struct dibs__store *st, const dibs__voter *voter,
+                           const dibs__leave *leave, dibsx_nsec deadline);
+
+    /* What to poll for. Then receives what has come: true when its answer is in, or
+     * never will be. Resigns before that: whoever asks this node next receives it. */
+    void (*watch)(struct dibs__store *st, struct pollfd *out);
+    bool (*take)(struct dibs__store *st, const dibs__sent *sent);
+    void (*resign)(struct dibs__store *st);
+
+    /* Of one that was resigned: whether `take` would be true, and a wait for that, by
+     * its deadline. */
+    bool (*is_over)(struct dibs__store *st, const dibs__sent *sent);
+    void (*await)(struct dibs__store *st, dibs__sent *sent);
+
+    /* Ends it, and frees it.
+     *   DIBS_BUSY, DIBS_STALE  nothing has changed: the step has to do it
+     *   others                 as those of the step */
+    dibs_status (*end)(struct dibs__store *st, dibs__sent *sent,
+                       dibs__answer *ans, dibs__node_word *word,
+                       dibs_error *err);
+} dibs__vote_post_ops;
+
 typedef struct dibs__quorum_steps_ops {
     /* Fills `voter` for this node, except the longest ttl. */
     dibs_status (*meet)(struct dibs__store *st, dibsx_nsec deadline,
@@ -78,6 +112,8 @@ typedef struct dibs__quorum_steps_ops {
     dibs_status (*list)(struct dibs__store *st, const char *begins,
                         dibsx_nsec deadline, dibs__entries_fn *each, void *arg,
                         dibs_error *err);
+
+    const dibs__vote_post_ops *post;
 } dibs__quorum_steps_ops;
 
 #endif

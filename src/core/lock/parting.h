@@ -39,9 +39,9 @@ typedef struct dibs__parting {
     dibsx_table_node by_name; /* in the client's table */
     dibs__parting_state state;
     dibs__pending_release release;
-    dibs__sent_leave *sent; /* posted, and its answer was not taken; or NULL */
-    bool alone;             /* it is sent again, and by itself */
-    dibs__timer alarm;      /* POSTED */
+    dibs__sent *sent;  /* posted, and its answer was not taken; or NULL */
+    bool alone;        /* it is sent again, and by itself */
+    dibs__timer alarm; /* POSTED */
     dibs_error why;
 } dibs__parting;
 

@@ -74,6 +74,17 @@ grant_at(dibs__round *rd, size_t node, dibs__vote *vote, dibs_error *err)
     return rc;
 }
 
+/* By the asker itself. */
+static dibs__sent *
+send_grant(dibs__round *rd, size_t node, const dibs__voter *voter)
+{
+    const asking *as = (const asking *)rd;
+    struct dibs__store *st = rd->qm->nodes[node].st;
+
+    return st->ops->vote->post->grant(st, voter, &as->ask, as->fence,
+                                      rd->deadline);
+}
+
 /* The write-back, on a thread of the node. */
 static dibs_status
 raise_at(dibs__round *rd, size_t node, dibs__vote *vote, dibs_error *err)
@@ -104,7 +115,7 @@ release_at(dibs__round *rd, size_t node, dibs__vote *vote, dibs_error *err)
     struct dibs__store *st = rd->qm->nodes[node].st;
     dibs__leave leave = lv->leave;
 
-    bool doubtful = dibs__node_doubtful(rd->qm, node);
+    bool doubtful = dibs__node_doubtful(rd->qm, node, leave.owner);
 
     (void)vote;
     /* A tombstone would keep the owner out of its next slot. */
@@ -112,6 +123,19 @@ release_at(dibs__round *rd, size_t node, dibs__vote *vote, dibs_error *err)
         return DIBS_OK;
     leave.unanswered = leave.unanswered || (doubtful && !lv->stays);
     return st->ops->lease->release(st, &leave, rd->deadline, err);
+}
+
+/* By the asker itself. What it has posted before is before it; of anything else that
+ * may be under way a tombstone has to tell. */
+static dibs__sent *
+send_release(dibs__round *rd, size_t node, const dibs__voter *voter)
+{
+    const leaving *lv = (const leaving *)rd;
+    struct dibs__store *st = rd->qm->nodes[node].st;
+
+    if (dibs__node_doubtful(rd->qm, node, NULL))
+        return NULL;
+    return st->ops->vote->post->release(st, voter, &lv->leave, rd->deadline);
 }
 
 static asking *asking_new(dibs__quorum *qm, const dibs__ask *ask,
@@ -420,6 +444,8 @@ acquire_once(dibs__quorum *qm, const dibs__ask *ask, dibs__slots *slots,
     as->fence = propose_fence(qm, slots);
     as->slots = slots;
     as->moved_from_at = moved_from_at;
+    as->rd.owner = as->owner;
+    as->rd.send = moved_from_at == 0 ? send_grant : NULL;
     as->ask.priority = (int32_t)slots->slot;
     dibs__round_start(&as->rd, DIBS__ALL_NODES);
     dibs__round_wait(&as->rd, grants_settled);
@@ -496,6 +522,8 @@ dibs__quorum_release(struct dibs__store *st, const dibs__leave *leave,
     lv = leaving_new(qm, leave, dibs__round_limit(qm, INT64_MAX, deadline));
     if (!lv)
         return dibsx_nomem(err, "a round of votes");
+    lv->rd.send = send_release;
+    lv->rd.goes_on = true;
     dibs__round_start(&lv->rd, DIBS__ALL_NODES);
     dibs__round_wait(&lv->rd, release_decided);
     rc = judge_release(&lv->rd, err);

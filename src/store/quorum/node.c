@@ -4,16 +4,76 @@
  * queues are empty: every job has a deadline. */
 /* SPDX-License-Identifier: MIT */
 #include "store/quorum/node.h"
+#include "base/cond.h"
 #include "base/fail.h"
 #include "store/quorum/quorum_store.h"
 #include <signal.h>
 #include <string.h>
 
+/* The thread leaves late answers to the askers for so long: while there are any, one of
+ * them takes it for nothing. */
+#define LATE (50 * DIBSX_MS)
+
+static dibs__job *first_late(const dibs__node_queue *nq)
+{
+    return (dibs__job *)nq->late.first;
+}
+
+void dibs__node_add_late(dibs__node_queue *nq, dibs__job *job)
+{
+    job->late_at = dibsx_now();
+    dibsx_fifo_push(&nq->late, &job->queued);
+    if (!nq->watched)
+        pthread_cond_signal(&nq->cond);
+}
+
+void dibs__node_settle(dibs__node_queue *nq)
+{
+    dibs__job *job;
+
+    while ((job = first_late(nq)) != NULL && !job->awaited &&
+           job->ops->is_over(job)) {
+        (void)dibsx_fifo_pop(&nq->late);
+        job->ops->settle(job);
+    }
+}
+
+/* No asker has come to take the answer. Locks: qm->mutex, which it drops. */
+static void await_late(dibs__node_queue *nq, dibs__job *job)
+{
+    job->awaited = true;
+    pthread_mutex_unlock(&nq->qm->mutex);
+    job->ops->await(job);
+    pthread_mutex_lock(&nq->qm->mutex);
+    job->awaited = false;
+    dibs__node_settle(nq);
+}
+
+/* Waits for a job, and looks after what is late. Locks: qm->mutex, which it drops. */
+static void wait_for_job(dibs__node_queue *nq)
+{
+    dibs__job *late;
+
+    dibs__node_settle(nq);
+    if (nq->queue.first)
+        return;
+    late = first_late(nq);
+    nq->watched = late != NULL;
+    if (!late) {
+        if (!nq->qm->stopping)
+            pthread_cond_wait(&nq->cond, &nq->qm->mutex);
+    } else if (nq->qm->stopping || dibsx_now() >= late->late_at + LATE) {
+        await_late(nq, late);
+    } else {
+        dibsx_cond_wait(&nq->cond, &nq->qm->mutex, late->late_at + LATE);
+    }
+}
+
 /* The next job, which stays counted until it is done. Locks: qm->mutex. */
 static dibs__job *next_job(dibs__node_queue *nq)
 {
-    while (!nq->queue.first && !nq->qm->stopping)
-        pthread_cond_wait(&nq->cond, &nq->qm->mutex);
+    while (!nq->queue.first && !(nq->qm->stopping && !nq->late.first))
+        wait_for_job(nq);
     return (dibs__job *)dibsx_fifo_pop(&nq->queue);
 }
 
@@ -40,7 +100,7 @@ bool dibs__node_init(struct dibs__quorum *qm, dibs__node *nd)
 {
     for (size_t i = 0; i < DIBS__REQUEST_KINDS; i++) {
         nd->queues[i].qm = qm;
-        if (pthread_cond_init(&nd->queues[i].cond, NULL) != 0)
+        if (!dibsx_cond_init(&nd->queues[i].cond))
             return false;
     }
     nd->voter.longest_ms = qm->longest_ms;
@@ -144,31 +204,50 @@ dibs__node_know(struct dibs__quorum *qm, size_t node, bool anew,
     return dibs__node_meet(qm, node, deadline, out, err);
 }
 
-void dibs__node_heard(struct dibs__quorum *qm, size_t node,
-                      const dibs__node_word *word, dibsx_nsec sent_at)
+void dibs__node_note(struct dibs__quorum *qm, size_t node,
+                     const dibs__node_word *word, dibsx_nsec sent_at)
 {
     dibsx_nsec now = dibsx_now();
     int64_t jump_ms;
 
     if (word->wall_us == 0)
         return;
-    pthread_mutex_lock(&qm->mutex);
     qm->nodes[node].took_us = (now - sent_at) / 1000;
     jump_ms = dibs__skew_seen(&qm->skew, node, word->wall_us, sent_at, now,
                               qm->longest_ms);
     if (jump_ms != 0)
         qm->nodes[node].jump_ms = jump_ms;
+}
+
+void dibs__node_heard(struct dibs__quorum *qm, size_t node,
+                      const dibs__node_word *word, dibsx_nsec sent_at)
+{
+    pthread_mutex_lock(&qm->mutex);
+    dibs__node_note(qm, node, word, sent_at);
     pthread_mutex_unlock(&qm->mutex);
 }
 
-bool dibs__node_doubtful(struct dibs__quorum *qm, size_t node)
+/* Locks: qm->mutex. */
+static bool has_late(const dibs__node_queue *nq, const char *owner)
 {
-    const dibs__node *nd = &qm->nodes[node];
+    for (const dibs__job *job = first_late(nq); job && owner;
+         job = (const dibs__job *)job->queued.next)
+        if (job->owner && strcmp(job->owner, owner) == 0)
+            return true;
+    return false;
+}
+
+bool dibs__node_doubtful(struct dibs__quorum *qm, size_t node,
+                         const char *owner)
+{
+    dibs__node *nd = &qm->nodes[node];
     bool doubtful;
 
     pthread_mutex_lock(&qm->mutex);
+    dibs__node_settle(&nd->queues[DIBS__REQUEST_STEP]);
     doubtful = nd->queues[DIBS__REQUEST_RENEWAL].count > 0 ||
-               dibsx_now() < nd->doubt_until;
+               dibsx_now() < nd->doubt_until ||
+               has_late(&nd->queues[DIBS__REQUEST_STEP], owner);
     pthread_mutex_unlock(&qm->mutex);
     return doubtful;
 }

@@ -4,6 +4,10 @@
  * does the jobs in order. So a round asks all nodes at
  * once, and a slow node delays only callers that need its vote.
  *
+ * An asker may also send its request itself (post.h). If it has gone before the answer
+ * came, the request is late: the next asker takes the answer, or the node's thread
+ * does after a while.
+ *
  * Locks: qm->mutex for everything here that does not say otherwise. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_STORE_QUORUM_NODE_H
@@ -26,6 +30,12 @@ typedef struct dibs__job_ops {
     void (*begin)(struct dibs__job *job);
     void (*run)(struct dibs__job *job);
     void (*end)(struct dibs__job *job);
+
+    /* Of one that is late: whether its answer is in or never will be, and its end then;
+     * and a wait for that. Locks: qm->mutex, but for the wait. */
+    bool (*is_over)(struct dibs__job *job);
+    void (*settle)(struct dibs__job *job);
+    void (*await)(struct dibs__job *job);
 } dibs__job_ops;
 
 /* A job of a round at one node; part of the round. */
@@ -34,6 +44,9 @@ typedef struct dibs__job {
     const dibs__job_ops *ops;
     struct dibs__round *round;
     size_t node;
+    const char *owner;  /* who asks for a lease with it; NULL: nobody does */
+    dibsx_nsec late_at; /* since when it is late; 0: it is not */
+    bool awaited;       /* by the node's thread, as it is late */
     dibs__vote vote; /* what it comes to, the thread's own until it has ended */
     dibs_error err;
     int64_t took_us;
@@ -48,6 +61,8 @@ typedef struct dibs__node_queue {
     pthread_cond_t cond;
     dibsx_fifo queue; /* of dibs__job */
     size_t count;     /* with the one that is being done */
+    dibsx_fifo late;  /* of dibs__job, in the order in which they were sent */
+    bool watched;     /* the thread will look after those that are late */
 } dibs__node_queue;
 
 enum { DIBS__ENDPOINT_TEXT = 64 };
@@ -80,6 +95,10 @@ bool dibs__node_enqueue(dibs__node *nd, dibs__request_kind kind,
 /* Wakes the thread after it got a job. Locks: none held. */
 void dibs__node_wake(dibs__node *nd, dibs__request_kind kind);
 
+/* A request that was sent is late from now on. Ends those whose answers are in. */
+void dibs__node_add_late(dibs__node_queue *nq, dibs__job *job);
+void dibs__node_settle(dibs__node_queue *nq);
+
 /* Takes out a job that has not been begun; false when it has. */
 bool dibs__node_dequeue(dibs__node *nd, dibs__request_kind kind,
                         dibs__job *job);
@@ -99,13 +118,17 @@ DIBS_MUST_CHECK dibs_status dibs__node_know(struct dibs__quorum *qm,
                                             dibsx_nsec deadline,
                                             dibs__voter *out, dibs_error *err);
 
-/* An answer came: the clock in it, and how long it took. Locks: none held. */
+/* An answer came: the clock in it, and how long it took. Locks: none held
+ * for the second. */
+void dibs__node_note(struct dibs__quorum *qm, size_t node,
+                     const dibs__node_word *word, dibsx_nsec sent_at);
 void dibs__node_heard(struct dibs__quorum *qm, size_t node,
                       const dibs__node_word *word, dibsx_nsec sent_at);
 
-/* Whether a late request of an owner may still reach the node. Locks: none
- * held. */
-bool dibs__node_doubtful(struct dibs__quorum *qm, size_t node);
+/* Whether a late request of this owner may still reach the node; NULL: whether one may
+ * that was sent on another connection than the next one will be. Locks: none held. */
+bool dibs__node_doubtful(struct dibs__quorum *qm, size_t node,
+                         const char *owner);
 
 /* Whether a request that had no answer may still reach the node, of any; of those
  * after that moment. Locks: none held. */

@@ -40,6 +40,8 @@ static void store_close(dibs__store *st)
         dibs__node_fini(&qm->nodes[i]);
     if (qm->bell_fd >= 0)
         close(qm->bell_fd);
+    if (qm->turn_fd >= 0)
+        close(qm->turn_fd);
     pthread_mutex_destroy(&qm->mutex);
     dibsx_free(qm);
 }
@@ -149,7 +151,7 @@ static dibs_status store_open(const dibsx_url *url, dibsx_nsec deadline,
     if (!qm)
         return dibsx_nomem(err, "a store handle");
     qm->base.ops = &dibs__quorum_ops;
-    qm->bell_fd = -1;
+    qm->bell_fd = qm->turn_fd = -1;
     pthread_mutex_init(&qm->mutex, NULL);
     rc = read_url(qm, url, err);
     while (rc == DIBS_OK && qm->count < url->host_count)

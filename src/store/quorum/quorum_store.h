@@ -16,6 +16,8 @@ typedef struct dibs__quorum {
     int bell_fd;             /* never rings */
     pthread_mutex_t mutex;   /* for what follows, and for the nodes */
     bool stopping;
+    bool driven; /* a round polls its nodes itself; one at a time does */
+    int turn_fd; /* readable once that round is over by other votes; -1: none yet */
     dibs__skew skew;
     uint64_t last_fence; /* the highest that was proposed or seen */
 } dibs__quorum;

@@ -21,6 +21,11 @@ typedef struct dibs__round dibs__round;
 typedef dibs_status
 dibs__round_fn(dibs__round *rd, size_t node, dibs__vote *vote, dibs_error *err);
 
+/* Sends the request of the round to one node, without a wait; NULL: it could not.
+ * `voter` is what is known of the node. */
+typedef dibs__sent *
+dibs__round_send_fn(dibs__round *rd, size_t node, const dibs__voter *voter);
+
 /* Whether the votes in are enough; by the votes alone. Locks: qm->mutex. */
 typedef bool dibs__enough_fn(const dibs__round *rd);
 
@@ -28,6 +33,7 @@ typedef enum dibs__slot_state {
     DIBS__SLOT_UNUSED,
     DIBS__SLOT_QUEUED,
     DIBS__SLOT_RUNNING,
+    DIBS__SLOT_POSTED, /* the asker has sent it (post.h) */
     DIBS__SLOT_DONE
 } dibs__slot_state;
 
@@ -35,12 +41,18 @@ typedef struct dibs__slot {
     dibs__job job;
     dibs__slot_state state;
     dibs_error err;
-    int64_t took_us; /* until its answer; 0: there was none */
+    int64_t took_us;  /* until its answer; 0: there was none */
+    dibs__sent *sent; /* posted */
+    dibsx_nsec sent_at;
 } dibs__slot;
 
 struct dibs__round {
     dibs__quorum *qm;
     dibs__round_fn *ask;
+    dibs__round_send_fn *send; /* NULL: the threads of the nodes do it */
+    const char *owner;         /* who asks for a lease; NULL: nobody does */
+    bool goes_on; /* a node whose short answer was late is asked all the same */
+    bool driven;  /* the asker polls the nodes that it has sent it to */
     void (*free)(dibs__round *rd); /* frees further allocations; NULL: none */
     dibs__request_kind kind;
     bool judged; /* votes count only of nodes that may vote */

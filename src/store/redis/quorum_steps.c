@@ -282,7 +282,7 @@ static dibs_status grant_lease(struct dibs__store *st, const dibs__voter *voter,
 
     *ans = (dibs__answer){.fence = 0};
     *word = (dibs__node_word){.wall_us = 0};
-    if (voter->link && ask->alone && !permit && !fill) {
+    if (!fill && dibs__vote_is_short(voter, ask)) {
         rc = grant_free(dibs__redis_of(st), voter, ask, fence, deadline, ans,
                         word, err);
         if (rc != DIBS_BUSY)
@@ -401,4 +401,5 @@ const dibs__quorum_steps_ops dibs__redis_vote_ops = {
     .grant = grant_lease,
     .renew = renew_leases,
     .list = dibs__redis_list_within,
+    .post = &dibs__redis_vote_post_ops,
 };

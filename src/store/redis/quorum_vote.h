@@ -27,6 +27,14 @@ void dibs__vote_add(dibs__words *words, const dibs__voter *voter,
                     const dibs__ask *ask, uint64_t fence,
                     char numbers[3][DIBS__NUMBER_MAX]);
 
+/* Whether quorum_free is worth a try: on the connection that proves the run of the
+ * server. */
+static inline bool
+dibs__vote_is_short(const dibs__voter *voter, const dibs__ask *ask)
+{
+    return voter->link && ask->alone && ask->mode != DIBS__PERMITS;
+}
+
 /* For quorum_free. */
 void dibs__vote_write_free(const dibs__voter *voter, const dibs__ask *ask,
                            uint64_t fence, dibs__vote_command *cm);

@@ -51,6 +51,7 @@ extern const dibs__roster_ops dibs__redis_roster_ops;
 extern const dibs__queue_ops dibs__redis_queue_ops;
 extern const dibs__queue_admin_ops dibs__redis_queue_admin_ops;
 extern const dibs__quorum_steps_ops dibs__redis_vote_ops;
+extern const dibs__vote_post_ops dibs__redis_vote_post_ops;
 
 /* The lease steps, each in the file of its kind. */
 #define DIBS__REDIS_STEP(step, STEP) DIBS__LEASE_STEP(redis, step)

@@ -14,7 +14,7 @@
  *
  *  1. While a command that a thread waits for is queued or in flight, there is one
  *     leader: a thread in lead_until_done(), one that was posted the role and is about
- *     to enter, or one that is posting a command.
+ *     to enter, one that is posting a command, or one that has seized the role.
  *  2. Only the leader receives, connects, closes and ends commands of others.
  *  3. Commands in flight are in the order of their bytes, and so of replies.
  *  4. `writing`: one thread is giving `out` to the kernel, outside the mutex. The
@@ -173,10 +173,7 @@ static void queue_unsent(dibs__pipeline *pl, dibsx_fifo *unsent)
     pl->queue = free;
 }
 
-/* Closes the connection. Commands of which nothing was sent are queued again
- * for the next one; the others are DIBS_UNKNOWN. Runs on the leader. Locks:
- * pl->mutex. */
-static void drop_connection(dibs__pipeline *pl)
+void dibs__pipeline_hang_up(dibs__pipeline *pl)
 {
     dibsx_fifo unsent = {0};
 
@@ -331,7 +328,7 @@ static void lead_until_done(dibs__pipeline *pl, dibs__waiter *wt)
 
     while (wt->left > 0) {
         if (pl->broken) {
-            drop_connection(pl);
+            dibs__pipeline_hang_up(pl);
         } else if (!pl->cn) {
             connect_for(pl, dibs__waiter_next(wt));
         } else {
@@ -342,7 +339,7 @@ static void lead_until_done(dibs__pipeline *pl, dibs__waiter *wt)
         }
     }
     if (pl->broken)
-        drop_connection(pl);
+        dibs__pipeline_hang_up(pl);
     next = dibs__pipeline_pass_lead(pl);
     pthread_mutex_unlock(&pl->mutex);
     if (next)

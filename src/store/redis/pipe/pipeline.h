@@ -103,6 +103,20 @@ bool dibs__pipeline_post(dibs__pipeline *pl, struct dibs__pending *pd);
 bool dibs__pipeline_is_over(dibs__pipeline *pl, const struct dibs__pending *pd);
 void dibs__pipeline_await(dibs__pipeline *pl, struct dibs__pending *pd);
 
+/* Posts a command on the connection of the number `only_on`, and leads: a thread that
+ * wants the first answers of several pipelines polls them all. It leads until its
+ * command is over, or it resigns. False when it was not posted: another thread leads,
+ * that connection has ended, or too much is under way. */
+bool dibs__pipeline_seize(dibs__pipeline *pl, struct dibs__pending *pd);
+
+/* The leader's: what to poll for; receives what has come and hands it out, true when
+ * the command is over, with which it leads no longer; leads no longer, though it is
+ * not over: as after a post. */
+struct pollfd;
+void dibs__pipeline_watch(dibs__pipeline *pl, struct pollfd *out);
+bool dibs__pipeline_take(dibs__pipeline *pl, const struct dibs__pending *pd);
+void dibs__pipeline_resign(dibs__pipeline *pl);
+
 /* Sends `count` commands, which are encoded one after the other in `bytes`,
  * with nothing between them, and waits for all replies. Statuses are as above,
  * for all of them together. */

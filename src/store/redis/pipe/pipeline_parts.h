@@ -101,7 +101,12 @@ void dibs__pipeline_break_off(dibs__pipeline *pl, const dibs_error *why);
  * Locks: pl->mutex, which it may drop. */
 void dibs__pipeline_flush(dibs__pipeline *pl, dibs__waiter *wt);
 
-/* Receives once and hands out the replies. Sends newly queued commands before
+/* Closes the connection, which is broken. Commands of which nothing was sent are queued
+ * again for the next one; the others are DIBS_UNKNOWN. Runs on the leader. Locks:
+ * pl->mutex. */
+void dibs__pipeline_hang_up(dibs__pipeline *pl);
+
+/* Receives once and hands out the replies; a deadline of 0: only what has come. Sends newly queued commands before
  * it wakes a thread, so that the server has work while the threads start. Runs
  * on the leader. Locks: pl->mutex, which it drops. */
 void dibs__pipeline_receive(dibs__pipeline *pl, dibsx_nsec deadline);

@@ -3,6 +3,7 @@
  * Owns nothing. Runs on the thread that posts, and on the one that comes to wait. */
 /* SPDX-License-Identifier: MIT */
 #include "store/redis/pipe/pipeline_parts.h"
+#include <poll.h>
 
 /* A post goes behind so many commands at most; this bounds what is unanswered. */
 enum { UNDER_WAY_MAX = 64 };
@@ -74,4 +75,68 @@ void dibs__pipeline_await(dibs__pipeline *pl, dibs__pending *pd)
     }
     pd->waiter = &wt;
     dibs__pipeline_drive(pl, &wt);
+}
+
+bool dibs__pipeline_seize(dibs__pipeline *pl, dibs__pending *pd)
+{
+    dibsx_nsec now = dibsx_now();
+    bool ok;
+
+    pthread_mutex_lock(&pl->mutex);
+    if (!pl->led)
+        dibs__pipeline_look_at_idle(pl, now);
+    ok = !pl->led && may_post(pl) && pl->cn_number == pd->only_on;
+    if (ok) {
+        pl->led = true;
+        dibsx_fifo_push(&pl->queue, &pd->queued);
+        pl->used_at = now;
+        dibs__pipeline_flush(pl, NULL);
+    }
+    pthread_mutex_unlock(&pl->mutex);
+    return ok;
+}
+
+void dibs__pipeline_watch(dibs__pipeline *pl, struct pollfd *out)
+{
+    pthread_mutex_lock(&pl->mutex);
+    *out = (struct pollfd){.fd = dibs__conn_fd(pl->cn), .events = POLLIN};
+    if (!pl->writing && dibs__pipeline_has_unsent(pl))
+        out->events |= POLLOUT;
+    pthread_mutex_unlock(&pl->mutex);
+}
+
+/* Leads no longer. Locks: pl->mutex, which it lets go. */
+static void step_down(dibs__pipeline *pl)
+{
+    dibsx_park *next;
+
+    if (pl->broken)
+        dibs__pipeline_hang_up(pl);
+    next = dibs__pipeline_pass_lead(pl);
+    pthread_mutex_unlock(&pl->mutex);
+    if (next)
+        dibsx_park_wake(next);
+}
+
+bool dibs__pipeline_take(dibs__pipeline *pl, const dibs__pending *pd)
+{
+    bool over;
+
+    pthread_mutex_lock(&pl->mutex);
+    if (!pl->broken)
+        dibs__pipeline_receive(pl, 0);
+    if (pl->broken)
+        dibs__pipeline_hang_up(pl);
+    over = pd->over;
+    if (over)
+        step_down(pl);
+    else
+        pthread_mutex_unlock(&pl->mutex);
+    return over;
+}
+
+void dibs__pipeline_resign(dibs__pipeline *pl)
+{
+    pthread_mutex_lock(&pl->mutex);
+    step_down(pl);
 }

@@ -160,7 +160,7 @@ static dibs__expect choose_expect(const dibs__pipeline *pl)
 void dibs__pipeline_receive(dibs__pipeline *pl, dibsx_nsec deadline)
 {
     redisReply *replies[DIBS__PIPELINE_REPLIES_MAX];
-    dibs__expect expect = choose_expect(pl);
+    dibs__expect expect = deadline > 0 ? choose_expect(pl) : DIBS__EXPECT_NONE;
     dibs_error why = {0};
     size_t count;
     int got;

@@ -130,6 +130,11 @@ bool dibs__conn_gone(dibs__conn *cn)
            dibs__tls_read(cn->tls, cn->input, sizeof(cn->input), NULL) != 0;
 }
 
+int dibs__conn_fd(const dibs__conn *cn)
+{
+    return cn->fd;
+}
+
 /* A call on the socket failed: 0 when it may be tried again, else -1. */
 static ssize_t socket_failed(const char *what, dibs_error *err)
 {
@@ -236,6 +241,8 @@ receive_plain(dibs__conn *cn, dibs__expect expect, dibsx_nsec deadline)
     dibsx_nsec now = dibsx_now();
     bool sending = expect == DIBS__EXPECT_ROOM;
 
+    if (expect == DIBS__EXPECT_NONE)
+        return receive_now(cn);
     if (sending || deadline - now <= DIBS__RECEIVE_SLICE) {
         if (is_readable(cn, sending, deadline))
             return receive_now(cn);
@@ -247,13 +254,14 @@ receive_plain(dibs__conn *cn, dibs__expect expect, dibsx_nsec deadline)
     return recv(cn->fd, cn->input, sizeof(cn->input), 0);
 }
 
-static int
-receive_tls(dibs__conn *cn, bool sending, dibsx_nsec deadline, dibs_error *err)
+static int receive_tls(dibs__conn *cn, dibs__expect expect, dibsx_nsec deadline,
+                       dibs_error *err)
 {
     dibsx_nsec slice_end = dibsx_now() + DIBS__RECEIVE_SLICE;
+    bool sending = expect == DIBS__EXPECT_ROOM;
     ssize_t len;
 
-    if (!dibs__tls_pending(cn->tls) &&
+    if (expect != DIBS__EXPECT_NONE && !dibs__tls_pending(cn->tls) &&
         !is_readable(cn, sending, deadline < slice_end ? deadline : slice_end))
         return 0;
     len = dibs__tls_read(cn->tls, cn->input, sizeof(cn->input), err);
@@ -266,7 +274,7 @@ int dibs__conn_receive(dibs__conn *cn, dibs__expect expect, dibsx_nsec deadline,
     ssize_t len;
 
     if (cn->tls)
-        return receive_tls(cn, expect == DIBS__EXPECT_ROOM, deadline, err);
+        return receive_tls(cn, expect, deadline, err);
     len = receive_plain(cn, expect, deadline);
     if (len > 0)
         return feed_reader(cn, (size_t)len, err);

@@ -78,6 +78,9 @@ bool dibs__conn_ends(const dibs__conn *cn, char own[DIBS__ADDRESS_TEXT],
  * reply. */
 bool dibs__conn_gone(dibs__conn *cn);
 
+/* What to poll, beside others, before dibs__conn_receive(). */
+int dibs__conn_fd(const dibs__conn *cn);
+
 /* Gives bytes to the kernel without blocking: how many, 0 when there is no room,
  * -1 when it failed. dibs__conn_given() counts the bytes that may have left. */
 ssize_t
@@ -88,7 +91,8 @@ void dibs__conn_await_room(dibs__conn *cn, dibsx_nsec until);
 typedef enum dibs__expect {
     DIBS__EXPECT_INPUT,
     DIBS__EXPECT_SOON, /* a single answer: it pays to look for it (spin.h) */
-    DIBS__EXPECT_ROOM  /* or room to send, with which it comes back */
+    DIBS__EXPECT_ROOM, /* or room to send, with which it comes back */
+    DIBS__EXPECT_NONE  /* it does not wait */
 } dibs__expect;
 
 /* Takes what has arrived, waiting for it a while but not past the deadline: 1

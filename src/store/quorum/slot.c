@@ -1,0 +1,192 @@
+/* slot.c - the part of a round that is one node's: see slot.h.
+ *
+ * Runs on the thread that asks and on those of the nodes. */
+/* SPDX-License-Identifier: MIT */
+#include "store/quorum/slot.h"
+#include "base/alloc.h"
+#include "base/fail.h"
+#include <sys/eventfd.h>
+
+void dibs__slot_cast(dibs__round *rd, size_t node, dibs_status rc)
+{
+    rd->ballot.votes[node] = (dibs__vote){.in = true, .rc = rc};
+}
+
+void dibs__round_unref(dibs__round *rd)
+{
+    if (--rd->refs > 0)
+        return;
+    pthread_cond_destroy(&rd->cond);
+    if (rd->free)
+        rd->free(rd);
+    dibsx_free(rd);
+}
+
+static void begin_job(dibs__job *job)
+{
+    job->round->slots[job->node].state = DIBS__SLOT_RUNNING;
+}
+
+static void run_job(dibs__job *job)
+{
+    dibs__round *rd = job->round;
+    dibsx_nsec from_at = dibsx_now();
+
+    job->vote = (dibs__vote){.in = true};
+    if (from_at >= rd->deadline) {
+        job->vote.rc = dibsx_fail_at(&job->err, DIBS_UNAVAIL, "ETIMEDOUT",
+                                     "the node was slow");
+        return;
+    }
+    job->vote.rc = rd->ask(rd, job->node, &job->vote, &job->err);
+    if (job->vote.rc != DIBS_UNAVAIL && job->vote.rc != DIBS_UNKNOWN)
+        job->took_us = (dibsx_now() - from_at) / 1000;
+}
+
+static bool all_in(const dibs__round *rd)
+{
+    for (size_t i = 0; i < rd->ballot.count; i++)
+        if (!rd->ballot.votes[i].in)
+            return false;
+    return true;
+}
+
+/* Decides which votes count, by what is known now. Locks: qm->mutex. */
+static void judge_votes(dibs__round *rd)
+{
+    dibsx_nsec now = dibsx_now();
+
+    for (size_t i = 0; i < rd->ballot.count; i++) {
+        dibs__vote *vote = &rd->ballot.votes[i];
+
+        if (vote->in && rd->slots[i].state == DIBS__SLOT_DONE)
+            vote->counts = !rd->judged || dibs__node_counts(rd->qm, i, now);
+    }
+}
+
+bool dibs__slots_over(dibs__round *rd)
+{
+    judge_votes(rd);
+    return all_in(rd) || rd->enough(rd);
+}
+
+/* Locks: qm->mutex. */
+static void wake_asker(dibs__round *rd)
+{
+    if (rd->driven)
+        (void)eventfd_write(rd->qm->turn_fd, 1);
+    else
+        pthread_cond_signal(&rd->cond);
+}
+
+/* The vote is in. A vote that decides nothing wakes nobody, and the asker not itself.
+ * Locks: qm->mutex. */
+static void end_slot(dibs__job *job, bool own)
+{
+    dibs__round *rd = job->round;
+    dibs__slot *slot = &rd->slots[job->node];
+
+    slot->state = DIBS__SLOT_DONE;
+    if (job->vote.rc == DIBS_UNKNOWN)
+        rd->qm->nodes[job->node].doubt_until =
+            dibsx_after_ms(dibsx_now(), DIBS__TOMB_MS);
+    if (!rd->closed) {
+        rd->ballot.votes[job->node] = job->vote;
+        slot->err = job->err;
+        slot->took_us = job->took_us;
+        if (!own && rd->enough && dibs__slots_over(rd))
+            wake_asker(rd);
+    }
+    dibs__round_unref(rd);
+}
+
+static void end_job(dibs__job *job)
+{
+    end_slot(job, false);
+}
+
+/* Locks: qm->mutex. */
+static bool enqueue_job(dibs__round *rd, dibs__job *job)
+{
+    if (!dibs__node_enqueue(&rd->qm->nodes[job->node], rd->kind, job))
+        return false;
+    rd->slots[job->node].state = DIBS__SLOT_QUEUED;
+    return true;
+}
+
+static dibs_status fail_overload(dibs_error *err)
+{
+    return dibsx_fail(err, DIBS_UNAVAIL, "the node is overloaded");
+}
+
+/* The short way did nothing: the node's thread goes the long one, unless the asker has
+ * gone and does not need it. Locks: qm->mutex. */
+static bool needs_job(const dibs__round *rd, dibs_status rc)
+{
+    return (rc == DIBS_BUSY || rc == DIBS_STALE) &&
+           (!rd->closed || rd->goes_on);
+}
+
+void dibs__slot_settle(dibs__job *job)
+{
+    dibs__round *rd = job->round;
+    dibs__slot *slot = &rd->slots[job->node];
+    struct dibs__store *st = rd->qm->nodes[job->node].st;
+    dibs__node_word word;
+    dibs__answer ans;
+    dibs_status rc =
+        st->ops->vote->post->end(st, slot->sent, &ans, &word, &job->err);
+
+    slot->sent = NULL;
+    dibs__node_note(rd->qm, job->node, &word, slot->sent_at);
+    if (needs_job(rd, rc)) {
+        if (enqueue_job(rd, job)) {
+            dibs__node_wake(&rd->qm->nodes[job->node], rd->kind);
+            return;
+        }
+        rc = fail_overload(&job->err);
+    }
+    job->vote = (dibs__vote){.in = true,
+                             .rc = rc,
+                             .fence = ans.fence,
+                             .left_ms = ans.left_ms};
+    if (rc != DIBS_UNAVAIL && rc != DIBS_UNKNOWN)
+        job->took_us = (dibsx_now() - slot->sent_at) / 1000;
+    end_slot(job, true);
+}
+
+static bool is_late_over(dibs__job *job)
+{
+    struct dibs__store *st = job->round->qm->nodes[job->node].st;
+
+    return st->ops->vote->post->is_over(st, job->round->slots[job->node].sent);
+}
+
+static void await_late(dibs__job *job)
+{
+    struct dibs__store *st = job->round->qm->nodes[job->node].st;
+
+    st->ops->vote->post->await(st, job->round->slots[job->node].sent);
+}
+
+void dibs__slot_init(dibs__round *rd, size_t node)
+{
+    static const dibs__job_ops ops = {begin_job,         run_job,
+                                      end_job,           is_late_over,
+                                      dibs__slot_settle, await_late};
+
+    rd->slots[node].job =
+        (dibs__job){.ops = &ops, .round = rd, .node = node, .owner = rd->owner};
+}
+
+bool dibs__slot_queue(dibs__round *rd, size_t node)
+{
+    dibs__slot *slot = &rd->slots[node];
+
+    if (!enqueue_job(rd, &slot->job)) {
+        dibs__slot_cast(rd, node, fail_overload(&slot->err));
+        return false;
+    }
+    rd->refs++;
+    return true;
+}
