@@ -61,14 +61,15 @@ typedef struct dibs__vote_post_ops {
     dibs__sent *(*release)(struct dibs__store *st, const dibs__voter *voter,
                            const dibs__leave *leave, dibsx_nsec deadline);
 
-    /* What to poll for. Then receives what has come: true when its answer is in, or
-     * never will be. Resigns before that: whoever asks this node next receives it. */
+    /* `watch` tells what to poll for. `take` receives what has come, and is true when
+     * the answer is in, or never will be. `resign` ends that before: the next asker
+     * of this node receives the answer. */
     void (*watch)(struct dibs__store *st, struct pollfd *out);
     bool (*take)(struct dibs__store *st, const dibs__sent *sent);
     void (*resign)(struct dibs__store *st);
 
-    /* Of one that was resigned: whether `take` would be true, and a wait for that, by
-     * its deadline. */
+    /* After `resign`: whether `take` would be true, and a wait for that, by its
+     * deadline. */
     bool (*is_over)(struct dibs__store *st, const dibs__sent *sent);
     void (*await)(struct dibs__store *st, dibs__sent *sent);
 

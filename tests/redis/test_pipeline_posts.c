@@ -5,6 +5,7 @@
 
 #include "store/redis/pipe/pending.h"
 #include "store/redis/wire/reply.h"
+#include <poll.h>
 #include <pthread.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -299,6 +300,105 @@ static void a_closed_connection_gets_no_post(void **state)
     pipe_close(&pd);
 }
 
+/* Bound to the connection that there is. */
+static void write_bound(piped *pd, letter *lt)
+{
+    dibs__link link;
+
+    dibs__pipeline_link(pd->pl, &link);
+    write_letter(lt, PATIENT_MS);
+    lt->pd.only_on = link.number;
+}
+
+static void take_when_it_comes(piped *pd, letter *lt)
+{
+    struct pollfd fd;
+
+    do {
+        dibs__pipeline_watch(pd->pl, &fd);
+        assert_int_equal(poll(&fd, 1, PATIENT_MS), 1);
+    } while (!dibs__pipeline_take(pd->pl, &lt->pd));
+}
+
+static void a_seized_pipeline_is_polled(void **state)
+{
+    letter posted, lt;
+    piped pd;
+
+    begin(&pd, state);
+    post(&pd, &posted, PATIENT_MS);
+    write_bound(&pd, &lt);
+    assert_true(dibs__pipeline_seize(pd.pl, &lt.pd));
+    take_when_it_comes(&pd, &lt);
+    expect_number(&pd, &posted, 1);
+    expect_number(&pd, &lt, 2);
+    expect(&pd, "INCR n", "3");
+    pipe_close(&pd);
+}
+
+/* What was learned on a connection is true of no other; and one thread leads. */
+static void no_pipeline_is_seized_on_another_connection(void **state)
+{
+    letter lt, second;
+    piped pd;
+
+    begin(&pd, state);
+    write_bound(&pd, &lt);
+    write_bound(&pd, &second);
+    assert_true(dibs__pipeline_seize(pd.pl, &lt.pd));
+    assert_false(dibs__pipeline_seize(pd.pl, &second.pd));
+    take_when_it_comes(&pd, &lt);
+    expect_number(&pd, &lt, 1);
+    dibs__pipeline_drop(pd.pl);
+    assert_false(dibs__pipeline_seize(pd.pl, &second.pd));
+    expect_soon(&pd, "GET n", "1");
+    assert_false(dibs__pipeline_seize(pd.pl, &second.pd));
+    pipe_close(&pd);
+}
+
+/* The one that polls has the replies of all; when it resigns, another leads. */
+static void who_resigns_is_followed(void **state)
+{
+    other ot = {.rc = DIBS_OK};
+    pthread_t thread;
+    letter lt;
+    piped pd;
+
+    begin(&pd, state);
+    server_pause(*state);
+    write_bound(&pd, &lt);
+    assert_true(dibs__pipeline_seize(pd.pl, &lt.pd));
+    ot.pl = pd.pl;
+    assert_int_equal(pthread_create(&thread, NULL, ask, &ot), 0);
+    await_asleep(&ot.tid);
+    dibs__pipeline_resign(pd.pl);
+    server_resume(*state);
+    pthread_join(thread, NULL);
+    CHECK(DIBS_OK, ot.rc);
+    assert_string_equal(ot.text, "x");
+    expect_number(&pd, &lt, 1);
+    pipe_close(&pd);
+}
+
+/* A connection that ends while it is polled ends the command, and the next thread
+ * makes another. */
+static void a_seized_connection_may_end(void **state)
+{
+    letter lt;
+    piped pd;
+
+    begin(&pd, state);
+    server_pause(*state);
+    write_bound(&pd, &lt);
+    assert_true(dibs__pipeline_seize(pd.pl, &lt.pd));
+    dibs__pipeline_drop(pd.pl);
+    take_when_it_comes(&pd, &lt);
+    CHECK(DIBS_UNKNOWN, lt.pd.rc);
+    server_resume(*state);
+    expect_soon(&pd, "PING", "PONG");
+    pipe_close(&pd);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -312,6 +412,10 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_server_that_hangs_is_left),
         cmocka_unit_test(few_are_under_way),
         cmocka_unit_test(a_closed_connection_gets_no_post),
+        cmocka_unit_test(a_seized_pipeline_is_polled),
+        cmocka_unit_test(no_pipeline_is_seized_on_another_connection),
+        cmocka_unit_test(who_resigns_is_followed),
+        cmocka_unit_test(a_seized_connection_may_end),
     };
 
     if (argc > 1)

@@ -31,8 +31,8 @@ typedef struct dibs__job_ops {
     void (*run)(struct dibs__job *job);
     void (*end)(struct dibs__job *job);
 
-    /* Of one that is late: whether its answer is in or never will be, and its end then;
-     * and a wait for that. Locks: qm->mutex, but for the wait. */
+    /* For a job that is late: whether its answer is in or never will be, and its end
+     * then; and a wait for that. Locks: qm->mutex, but for the wait. */
     bool (*is_over)(struct dibs__job *job);
     void (*settle)(struct dibs__job *job);
     void (*await)(struct dibs__job *job);

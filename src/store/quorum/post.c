@@ -99,7 +99,7 @@ static uint32_t find_posted(const dibs__round *rd)
     return nodes;
 }
 
-/* What to poll for: these nodes, and after them the descriptor of the quorum. */
+/* Fills in whom to poll: these nodes, and after them the descriptor of the quorum. */
 static void watch_all(const dibs__round *rd, uint32_t nodes, struct pollfd *fds)
 {
     for (size_t i = 0; i < rd->qm->count; i++) {

@@ -78,7 +78,7 @@ bool dibs__conn_ends(const dibs__conn *cn, char own[DIBS__ADDRESS_TEXT],
  * reply. */
 bool dibs__conn_gone(dibs__conn *cn);
 
-/* What to poll, beside others, before dibs__conn_receive(). */
+/* The descriptor to poll, beside others, before dibs__conn_receive(). */
 int dibs__conn_fd(const dibs__conn *cn);
 
 /* Gives bytes to the kernel without blocking: how many, 0 when there is no room,
