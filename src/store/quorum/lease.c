@@ -125,8 +125,8 @@ release_at(dibs__round *rd, size_t node, dibs__vote *vote, dibs_error *err)
     return st->ops->lease->release(st, &leave, rd->deadline, err);
 }
 
-/* By the asker itself. What it has posted before is before it; of anything else that
- * may be under way a tombstone has to tell. */
+/* By the asker itself. The node does it after all that the asker has posted before. If
+ * anything else may be under way, a tombstone is needed, which this does not leave. */
 static dibs__sent *
 send_release(dibs__round *rd, size_t node, const dibs__voter *voter)
 {

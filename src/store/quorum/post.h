@@ -11,7 +11,7 @@
  *
  * 1. A request is posted only if no job of the node is queued or being done, so that
  *    the requests of an owner reach the node in their order.
- * 2. What is posted goes on the connection on which the node was met. So it comes after
+ * 2. A request is posted on the connection on which the node was met. So it comes after
  *    all that was posted before, or it is not sent.
  * 3. One round at a time is driven so; others go to the threads of the nodes. */
 /* SPDX-License-Identifier: MIT */
