@@ -144,13 +144,24 @@ static void a_pair_needs_no_thread_of_a_node(void **state)
     dibs__store_close(st);
 }
 
+/* Somebody takes the late answers of a node that works. */
+static void await_answers(dibs__store *st, size_t node)
+{
+    dibsx_nsec end = soon();
+
+    while (count_late(st, node) > 0) {
+        if (dibsx_now() >= end)
+            fail_msg("nobody took the answers of the late node");
+        world_sleep_ms(5);
+    }
+}
+
 /* A node that stands still gets the release after the grant, also when it is asked no
  * more, and what it answers then is taken. */
 static void a_late_node_ends_as_the_others(void **state)
 {
     quorum *q = *state;
     dibs__store *st = open_store(q);
-    dibsx_nsec end;
 
     pair_until_posted(st, "a");
     server_pause(&q->fl.nodes[0].sv);
@@ -159,12 +170,38 @@ static void a_late_node_ends_as_the_others(void **state)
         MISSED("a thread of node %d was asked", 0);
     server_resume(&q->fl.nodes[0].sv);
     quorum_await_holding(q, "a", 0);
-    end = soon();
-    while (count_late(st, 0) > 0) {
-        if (dibsx_now() >= end)
-            fail_msg("nobody took the answers of the late node");
-        world_sleep_ms(5);
-    }
+    await_answers(st, 0);
+    dibs__store_close(st);
+}
+
+/* Acquires a name while a node stands still, which then goes on. */
+static void acquire_without(quorum *q, dibs__store *st, size_t node,
+                            const char *name, char owner[DIBS_OWNER_SIZE])
+{
+    uint64_t fence;
+
+    next_owner(owner);
+    server_pause(&q->fl.nodes[node].sv);
+    CHECK(DIBS_OK, acquire(st, name, owner, &fence, err));
+    server_resume(&q->fl.nodes[node].sv);
+}
+
+/* A late node that could not run the short script gets the next grant the long way: the
+ * lease is to be on all nodes, not on a bare majority. */
+static void a_late_node_that_lacks_the_script_gets_it(void **state)
+{
+    quorum *q = *state;
+    dibs__store *st = open_store(q);
+    char one[DIBS_OWNER_SIZE], two[DIBS_OWNER_SIZE];
+
+    pair_until_posted(st, "a");
+    assert_true(server_tell(&q->fl.nodes[0].sv, "SCRIPT", "FLUSH", NULL));
+    acquire_without(q, st, 0, "a", one);
+    await_answers(st, 0);
+    acquire_without(q, st, 0, "b", two);
+    quorum_await_holding(q, "b", QUORUM_NODES);
+    CHECK(DIBS_OK, release(st, "a", one, err));
+    CHECK(DIBS_OK, release(st, "b", two, err));
     dibs__store_close(st);
 }
 
@@ -234,6 +271,8 @@ static void a_restarted_node_is_met_again(void **state)
     dibs__store *st = open_store(q);
 
     pair_until_posted(st, "a");
+    /* It would keep a lease whose release it has not read. */
+    quorum_await_holding(q, "a", 0);
     server_kill(&q->fl.nodes[4].sv);
     for (int i = 0; i < 3; i++)
         pair(st, "a");
@@ -317,6 +356,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         QUORUM_TEST(a_pair_needs_no_thread_of_a_node),
         QUORUM_TEST(a_late_node_ends_as_the_others),
+        QUORUM_TEST(a_late_node_that_lacks_the_script_gets_it),
         QUORUM_TEST(a_node_that_stays_late_is_in_nobodys_way),
         QUORUM_TEST(a_close_ends_what_is_late),
         QUORUM_TEST(a_name_that_is_held_is_refused),

@@ -115,9 +115,11 @@ release_at(dibs__round *rd, size_t node, dibs__vote *vote, dibs_error *err)
     struct dibs__store *st = rd->qm->nodes[node].st;
     dibs__leave leave = lv->leave;
 
-    bool doubtful = dibs__node_doubtful(rd->qm, node, leave.owner);
+    bool doubtful;
 
     (void)vote;
+    dibs__node_await_late(rd->qm, node, leave.owner);
+    doubtful = dibs__node_doubtful(rd->qm, node, leave.owner);
     /* A tombstone would keep the owner out of its next slot. */
     if (lv->stays && doubtful && !(lv->awaited & (1U << node)))
         return DIBS_OK;

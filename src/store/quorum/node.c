@@ -19,9 +19,15 @@ static dibs__job *first_late(const dibs__node_queue *nq)
     return (dibs__job *)nq->late.first;
 }
 
-void dibs__node_add_late(dibs__node_queue *nq, dibs__job *job)
+void dibs__node_add_late(dibs__node_queue *nq, dibs__job *job,
+                         dibsx_nsec deadline)
 {
-    job->late_at = dibsx_now();
+    dibsx_nsec now = dibsx_now();
+
+    /* A step that has to follow needs time, too. */
+    job->look_at = now + LATE;
+    if (job->look_at > now + (deadline - now) / 2)
+        job->look_at = now + (deadline - now) / 2;
     dibsx_fifo_push(&nq->late, &job->queued);
     if (!nq->watched)
         pthread_cond_signal(&nq->cond);
@@ -62,10 +68,10 @@ static void wait_for_job(dibs__node_queue *nq)
     if (!late) {
         if (!nq->qm->stopping)
             pthread_cond_wait(&nq->cond, &nq->qm->mutex);
-    } else if (nq->qm->stopping || dibsx_now() >= late->late_at + LATE) {
+    } else if (nq->qm->stopping || dibsx_now() >= late->look_at) {
         await_late(nq, late);
     } else {
-        dibsx_cond_wait(&nq->cond, &nq->qm->mutex, late->late_at + LATE);
+        dibsx_cond_wait(&nq->cond, &nq->qm->mutex, late->look_at);
     }
 }
 
@@ -227,14 +233,28 @@ void dibs__node_heard(struct dibs__quorum *qm, size_t node,
     pthread_mutex_unlock(&qm->mutex);
 }
 
-/* Locks: qm->mutex. */
-static bool has_late(const dibs__node_queue *nq, const char *owner)
+/* The late request of an owner; NULL: it has none. Locks: qm->mutex. */
+static dibs__job *find_late(const dibs__node_queue *nq, const char *owner)
 {
-    for (const dibs__job *job = first_late(nq); job && owner;
-         job = (const dibs__job *)job->queued.next)
+    for (dibs__job *job = first_late(nq); job && owner;
+         job = (dibs__job *)job->queued.next)
         if (job->owner && strcmp(job->owner, owner) == 0)
-            return true;
-    return false;
+            return job;
+    return NULL;
+}
+
+void dibs__node_await_late(struct dibs__quorum *qm, size_t node,
+                           const char *owner)
+{
+    dibs__node_queue *nq = &qm->nodes[node].queues[DIBS__REQUEST_STEP];
+    dibs__job *job;
+
+    pthread_mutex_lock(&qm->mutex);
+    dibs__node_settle(nq);
+    job = find_late(nq, owner);
+    if (job)
+        await_late(nq, job);
+    pthread_mutex_unlock(&qm->mutex);
 }
 
 bool dibs__node_doubtful(struct dibs__quorum *qm, size_t node,
@@ -247,7 +267,7 @@ bool dibs__node_doubtful(struct dibs__quorum *qm, size_t node,
     dibs__node_settle(&nd->queues[DIBS__REQUEST_STEP]);
     doubtful = nd->queues[DIBS__REQUEST_RENEWAL].count > 0 ||
                dibsx_now() < nd->doubt_until ||
-               has_late(&nd->queues[DIBS__REQUEST_STEP], owner);
+               find_late(&nd->queues[DIBS__REQUEST_STEP], owner) != NULL;
     pthread_mutex_unlock(&qm->mutex);
     return doubtful;
 }

@@ -1,12 +1,10 @@
 /* node.h - one node of a quorum: a store, and the threads that ask it.
  *
  * A node has two queues of jobs, one for renewals alone. Each has a thread, which
- * does the jobs in order. So a round asks all nodes at
- * once, and a slow node delays only callers that need its vote.
- *
- * An asker may also send its request itself (post.h). If it has gone before the answer
- * came, the request is late: the next asker takes the answer, or the node's thread
- * does after a while.
+ * does the jobs in order. So a round asks all nodes at once, and a slow node delays
+ * only callers that need its vote. An asker may also send its request itself (post.h).
+ * If it has gone before the answer came, the request is late: the next asker takes the
+ * answer, or the node's thread does after a while.
  *
  * Locks: qm->mutex for everything here that does not say otherwise. */
 /* SPDX-License-Identifier: MIT */
@@ -45,8 +43,8 @@ typedef struct dibs__job {
     struct dibs__round *round;
     size_t node;
     const char *owner;  /* who asks for a lease with it; NULL: nobody does */
-    dibsx_nsec late_at; /* since when it is late; 0: it is not */
-    bool awaited;       /* by the node's thread, as it is late */
+    dibsx_nsec look_at; /* late: when the node's thread looks after it */
+    bool awaited;       /* late: the node's thread does */
     dibs__vote vote; /* what it comes to, the thread's own until it has ended */
     dibs_error err;
     int64_t took_us;
@@ -75,6 +73,7 @@ typedef struct dibs__node {
     dibsx_nsec doubt_until; /* a request without an answer may yet arrive */
     int64_t took_us;        /* its latest answer */
     int64_t jump_ms;        /* of its clock, until a caller has read it */
+    bool long_way_due; /* the short one did nothing, and the asker had gone */
 } dibs__node;
 
 /* The condition variables, once; after the mutex. False when they cannot be. */
@@ -95,9 +94,15 @@ bool dibs__node_enqueue(dibs__node *nd, dibs__request_kind kind,
 /* Wakes the thread after it got a job. Locks: none held. */
 void dibs__node_wake(dibs__node *nd, dibs__request_kind kind);
 
-/* A request that was sent is late from now on. Ends those whose answers are in. */
-void dibs__node_add_late(dibs__node_queue *nq, dibs__job *job);
+/* A request that was sent is late from now on; its answer matters until the deadline.
+ * Ends those whose answers are in. */
+void dibs__node_add_late(dibs__node_queue *nq, dibs__job *job,
+                         dibsx_nsec deadline);
 void dibs__node_settle(dibs__node_queue *nq);
+
+/* Waits for the answer to a late request of this owner, in a job. Locks: none held. */
+void dibs__node_await_late(struct dibs__quorum *qm, size_t node,
+                           const char *owner);
 
 /* Takes out a job that has not been begun; false when it has. */
 bool dibs__node_dequeue(dibs__node *nd, dibs__request_kind kind,

@@ -7,8 +7,9 @@
 #include <poll.h>
 #include <sys/eventfd.h>
 
-/* So many answers of a node may be late; then its thread is asked. */
-enum { LATE_MAX = 16 };
+/* So many answers of a node may be late; then its thread is asked. A poll counts no
+ * suspend, so none is longer than this. */
+enum { LATE_MAX = 16, POLL_MAX_MS = 1000 };
 
 static const dibs__vote_post_ops *post_of(const dibs__round *rd, size_t node)
 {
@@ -24,6 +25,10 @@ static bool can_post(const dibs__round *rd, size_t node)
     if (!post_of(rd, node) || !nd->voter.link || !nq->running)
         return false;
     dibs__node_settle(nq);
+    if (rd->owner && nd->long_way_due) {
+        nd->long_way_due = false;
+        return false;
+    }
     return nq->count == 0 && nq->late.count < LATE_MAX;
 }
 
@@ -132,6 +137,7 @@ void dibs__post_drive(dibs__round *rd)
     size_t count = rd->qm->count;
     uint32_t nodes = find_posted(rd);
     eventfd_t told;
+    int64_t wait_ms;
 
     if (nodes == 0) {
         stop_driving(rd);
@@ -139,8 +145,9 @@ void dibs__post_drive(dibs__round *rd)
     }
     pthread_mutex_unlock(&rd->qm->mutex);
     watch_all(rd, nodes, fds);
+    wait_ms = dibsx_wait_ms(rd->deadline, dibsx_now());
     if (poll(fds, (nfds_t)count + 1,
-             (int)dibsx_wait_ms(rd->deadline, dibsx_now())) > 0) {
+             wait_ms < POLL_MAX_MS ? (int)wait_ms : POLL_MAX_MS) > 0) {
         take_all(rd, fds);
         if (fds[count].revents != 0)
             (void)eventfd_read(rd->qm->turn_fd, &told);
@@ -155,7 +162,7 @@ void dibs__post_close(dibs__round *rd)
     for (size_t i = 0; i < rd->qm->count; i++)
         if (late & (1U << i))
             dibs__node_add_late(&rd->qm->nodes[i].queues[DIBS__REQUEST_STEP],
-                                &rd->slots[i].job);
+                                &rd->slots[i].job, rd->deadline);
     pthread_mutex_unlock(&rd->qm->mutex);
     for (size_t i = 0; i < rd->qm->count; i++)
         if (late & (1U << i))

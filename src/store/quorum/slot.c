@@ -119,12 +119,16 @@ static dibs_status fail_overload(dibs_error *err)
     return dibsx_fail(err, DIBS_UNAVAIL, "the node is overloaded");
 }
 
-/* The short way did nothing: the node's thread goes the long one, unless the asker has
- * gone and does not need it. Locks: qm->mutex. */
-static bool needs_job(const dibs__round *rd, dibs_status rc)
+/* The short way did nothing: the node's thread goes the long one. If the asker has gone,
+ * a grant could come after its release: then the next one goes the long way. Locks:
+ * qm->mutex. */
+static bool needs_job(dibs__round *rd, size_t node, dibs_status rc)
 {
-    return (rc == DIBS_BUSY || rc == DIBS_STALE) &&
-           (!rd->closed || rd->goes_on);
+    if (rc != DIBS_BUSY && rc != DIBS_STALE)
+        return false;
+    if (rd->closed && !rd->goes_on)
+        rd->qm->nodes[node].long_way_due = true;
+    return !rd->closed || rd->goes_on;
 }
 
 void dibs__slot_settle(dibs__job *job)
@@ -139,7 +143,7 @@ void dibs__slot_settle(dibs__job *job)
 
     slot->sent = NULL;
     dibs__node_note(rd->qm, job->node, &word, slot->sent_at);
-    if (needs_job(rd, rc)) {
+    if (needs_job(rd, job->node, rc)) {
         if (enqueue_job(rd, job)) {
             dibs__node_wake(&rd->qm->nodes[job->node], rd->kind);
             return;

@@ -77,6 +77,19 @@ void dibs__pipeline_await(dibs__pipeline *pl, dibs__pending *pd)
     dibs__pipeline_drive(pl, &wt);
 }
 
+/* Leads no longer. Locks: pl->mutex, which it lets go. */
+static void step_down(dibs__pipeline *pl)
+{
+    dibsx_park *next;
+
+    if (pl->broken)
+        dibs__pipeline_hang_up(pl);
+    next = dibs__pipeline_pass_lead(pl);
+    pthread_mutex_unlock(&pl->mutex);
+    if (next)
+        dibsx_park_wake(next);
+}
+
 bool dibs__pipeline_seize(dibs__pipeline *pl, dibs__pending *pd)
 {
     dibsx_nsec now = dibsx_now();
@@ -92,6 +105,10 @@ bool dibs__pipeline_seize(dibs__pipeline *pl, dibs__pending *pd)
         pl->used_at = now;
         dibs__pipeline_flush(pl, NULL);
     }
+    if (ok && pd->over) { /* Memory was short. */
+        step_down(pl);
+        return false;
+    }
     pthread_mutex_unlock(&pl->mutex);
     return ok;
 }
@@ -105,26 +122,16 @@ void dibs__pipeline_watch(dibs__pipeline *pl, struct pollfd *out)
     pthread_mutex_unlock(&pl->mutex);
 }
 
-/* Leads no longer. Locks: pl->mutex, which it lets go. */
-static void step_down(dibs__pipeline *pl)
-{
-    dibsx_park *next;
-
-    if (pl->broken)
-        dibs__pipeline_hang_up(pl);
-    next = dibs__pipeline_pass_lead(pl);
-    pthread_mutex_unlock(&pl->mutex);
-    if (next)
-        dibsx_park_wake(next);
-}
-
 bool dibs__pipeline_take(dibs__pipeline *pl, const dibs__pending *pd)
 {
     bool over;
 
     pthread_mutex_lock(&pl->mutex);
-    if (!pl->broken)
-        dibs__pipeline_receive(pl, 0);
+    /* With TLS an answer may be read already, with the one before it. */
+    do {
+        if (!pl->broken)
+            dibs__pipeline_receive(pl, 0);
+    } while (!pl->broken && !pd->over && dibs__conn_has_more(pl->cn));
     if (pl->broken)
         dibs__pipeline_hang_up(pl);
     over = pd->over;

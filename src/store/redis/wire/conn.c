@@ -135,6 +135,11 @@ int dibs__conn_fd(const dibs__conn *cn)
     return cn->fd;
 }
 
+bool dibs__conn_has_more(const dibs__conn *cn)
+{
+    return cn->tls && dibs__tls_pending(cn->tls);
+}
+
 /* A call on the socket failed: 0 when it may be tried again, else -1. */
 static ssize_t socket_failed(const char *what, dibs_error *err)
 {

@@ -81,6 +81,9 @@ bool dibs__conn_gone(dibs__conn *cn);
 /* The descriptor to poll, beside others, before dibs__conn_receive(). */
 int dibs__conn_fd(const dibs__conn *cn);
 
+/* Whether something has come that no poll will tell of. */
+bool dibs__conn_has_more(const dibs__conn *cn);
+
 /* Gives bytes to the kernel without blocking: how many, 0 when there is no room,
  * -1 when it failed. dibs__conn_given() counts the bytes that may have left. */
 ssize_t
