@@ -34,7 +34,7 @@ TOKENS, SESSIONS, LEASES = 6, 250, 10
 SCRIPT = """
 local ids, tokens, at, count, threads, lease = {%s}, {%s}, 0, 0, 0
 function setup(thread) thread:set("start", threads); threads = threads + 1 end
-function init() at = start * #ids / 2 end
+function init() at, begun = start * #ids / 2, os.time() end
 function ask(method, rest, body)
   local token = tokens[(at - 1) %% #tokens + 1]
   return wrk.format(method, "/v1/sessions/" .. ids[at] .. rest,
@@ -47,11 +47,12 @@ end
 """
 BEAT = """at = at % #ids + 1
   return ask("POST", "/beat", "{}")"""
-# A connection for each thread, so that each gives back what it has. The id of a lease is used once.
+# A connection for each thread, so that each gives back what it has. The id of a lease is used once, and a name in one run:
+# the last one of a run may stay held.
 PAIR = """if count % 2 == 0 then return ask("DELETE", lease) end
   at = at % #ids + 1
   lease = "/leases/p" .. start .. "-" .. os.time() .. "-" .. count
-  return ask("PUT", lease, '{"name":"' .. ids[at] .. '"}')"""
+  return ask("PUT", lease, '{"name":"' .. ids[at] .. "-" .. begun .. '"}')"""
 
 
 def free_port():
