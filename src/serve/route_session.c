@@ -218,6 +218,7 @@ void dibs__serve_delete_session(dibs__http_exchange *ex)
                            dibs__serve_caller_of(ex)->name);
     if (se)
         dibs__session_close(se);
+    table->look_all = true;
     pthread_cond_broadcast(&table->cond);
     pthread_mutex_unlock(&table->mutex);
     /* One that is not there has ended too. */

@@ -23,9 +23,26 @@ void dibs__session_lease_free(dibs__serve_lease *le)
     dibsx_free(le);
 }
 
+void dibs__session_discard(dibs__serve_lease *le)
+{
+    if (!le->discard) {
+        le->discard = true;
+        le->next_discard = le->table->discards;
+        le->table->discards = le;
+    }
+    pthread_cond_broadcast(&le->table->cond);
+}
+
 /* The handle is gone. Locks: mutex. */
 static void drop_handle(dibs__serve_lease *le)
 {
+    dibs__serve_lease **at = &le->table->discards;
+
+    while (le->discard && *at != le)
+        at = &(*at)->next_discard;
+    if (le->discard)
+        *at = le->next_discard;
+    le->discard = false;
     le->lock = NULL;
     le->table->lease_count--;
     pthread_cond_broadcast(&le->table->cond);
@@ -75,20 +92,13 @@ on_released(dibs_lock *lock, dibs_status rc, const dibs_error *err, void *arg)
 }
 
 /* Locks: mutex. */
-static void discard(dibs__serve_lease *le)
-{
-    le->discard = true;
-    pthread_cond_broadcast(&le->table->cond);
-}
-
-/* Locks: mutex. */
 static void release(dibs__serve_lease *le)
 {
     le->freeing = true;
     if (dibs_lock_release_async(le->lock, on_released, le, NULL) == DIBS_OK)
         return;
     le->freeing = false;
-    discard(le);
+    dibs__session_discard(le);
 }
 
 /* On a thread of the client. */
@@ -101,7 +111,7 @@ on_acquired(dibs_lock *lock, dibs_status rc, const dibs_error *err, void *arg)
     pthread_mutex_lock(&table->mutex);
     if (rc != DIBS_OK) {
         le->err = *err;
-        discard(le);
+        dibs__session_discard(le);
     }
     dibs__session_answered(&le->session->machine, &le->machine, rc,
                            rc == DIBS_OK ? dibs_lock_fence(lock) : 0);
@@ -121,7 +131,7 @@ static void on_lost(dibs_lock *lock, void *arg)
     pthread_mutex_lock(&table->mutex);
     if (le->session && le->machine.stage == DIBS__STAGE_HELD) {
         dibs__session_lost(&le->session->machine, &le->machine);
-        discard(le);
+        dibs__session_discard(le);
     }
     pthread_mutex_unlock(&table->mutex);
     table->wake(table->wake_arg);
@@ -149,7 +159,7 @@ static void start_acquire(dibs__serve_lease *le)
         return;
     le->err = err;
     dibs__session_answered(&le->session->machine, &le->machine, rc, 0);
-    discard(le);
+    dibs__session_discard(le);
 }
 
 static void act_on(dibs__serve_lease *le, dibs__session_todo todo)
@@ -352,7 +362,7 @@ void dibs__session_adopt(dibs__serve_session *se,
     dibs__session_answered(&se->machine, &le->machine, rc,
                            rc == DIBS_OK ? dibs_lock_fence(le->lock) : 0);
     if (rc != DIBS_OK)
-        discard(le);
+        dibs__session_discard(le);
     pthread_mutex_unlock(&table->mutex);
 }
 
@@ -362,7 +372,7 @@ void dibs__session_refresh(dibs__serve_lease *le)
         dibs_lock_valid_ms(le->lock) > 0)
         return;
     dibs__session_lost(&le->session->machine, &le->machine);
-    discard(le);
+    dibs__session_discard(le);
 }
 
 static const char *state_of(const dibs__serve_lease *le)

@@ -1,9 +1,7 @@
 /* session.h - sessions of the sidecar: leases that the daemon keeps for clients in
- * any language, as long as these beat.
- *
- * The machine (session_machine.h) decides. No thread waits for a grant: acquires and
- * releases are asynchronous. A thread, the tender, ends sessions when their time is
- * over and frees handles.
+ * any language, as long as these beat. The machine (session_machine.h) decides. No
+ * thread waits for a grant: acquires and releases are asynchronous. A thread, the
+ * tender, ends sessions when their time is over and frees handles.
  *
  * Threads: everything is under the table's mutex. The mutex is taken before that of
  * the client, and never while a call of the client may block. */
@@ -31,14 +29,14 @@ typedef struct dibs__serve_session dibs__serve_session;
 /* A lease of a session; freed when its handle is. */
 typedef struct dibs__serve_lease {
     dibs__session_lease machine; /* first */
-    struct dibs__serve_lease *next_old;
+    struct dibs__serve_lease *next_old, *next_discard;
     struct dibs__serve_sessions *table;
     dibs__serve_session *session; /* NULL: it has forgotten the lease */
     dibs_lock *lock;              /* NULL: there is none, or none any more */
     char *text;                   /* its request, to compare with */
     char name[DIBS_NAME_MAX + 1];
     char mode;       /* 'x', 's' or 'p' */
-    bool discard;    /* the tender is to free the handle */
+    bool discard;    /* the tender is to free the handle: it is in its list */
     bool leaving;    /* the lease is to be left at the store */
     bool freeing;    /* some thread frees the handle */
     bool yield;      /* its holder was asked for it */
@@ -84,7 +82,9 @@ typedef struct dibs__serve_sessions {
     bool started, stopping, draining;
     bool yields; /* the store can ask a holder for its lease */
     dibs__serve_session *buckets[DIBS__SESSION_BUCKETS];
+    bool look_all;          /* the tender is to look at all sessions, now */
     dibs__serve_lease *old; /* forgotten; some still have a handle */
+    dibs__serve_lease *discards; /* with handles that the tender is to free */
     size_t count, lease_count;
     uint64_t streams; /* numbers that were given */
     dibs__sessions_count ended;

@@ -14,6 +14,9 @@ void dibs__session_act(dibs__serve_session *se);
 void dibs__session_handle_free(dibs__serve_lease *le);
 void dibs__session_handle_leave(dibs__serve_lease *le, dibsx_nsec until);
 
+/* Leaves the handle to the tender. Locks: mutex. */
+void dibs__session_discard(dibs__serve_lease *le);
+
 /* Frees a lease without a handle. */
 void dibs__session_lease_free(dibs__serve_lease *le);
 

@@ -16,6 +16,9 @@
 /* Requests of one session: so many at once, and so many a second. */
 enum { BURST = 100, RATE = 20, SPARE_MS = 10000 };
 
+/* The tender looks at all sessions this often, at least; the shortest lives longer. */
+#define LOOK (1000 * DIBSX_MS)
+
 static dibs__serve_session **
 bucket_of(dibs__serve_sessions *table, const char *id)
 {
@@ -140,7 +143,6 @@ dibs__session_make(dibs__serve_sessions *table, const char *caller,
         return rc;
     *known = sr.found != NULL;
     *out = sr.found ? sr.found : new_session(table, caller, req, key, now);
-    pthread_cond_broadcast(&table->cond);
     return *out ? DIBS_OK : dibsx_nomem(err, "a session");
 }
 
@@ -262,45 +264,45 @@ static void free_old(dibs__serve_sessions *table)
     }
 }
 
-static bool find_discard(dibs__serve_session *se, void *arg)
-{
-    dibs__serve_lease **out = arg;
-
-    for (dibs__session_lease *at = se->machine.leases; at; at = at->next) {
-        dibs__serve_lease *le = (dibs__serve_lease *)at;
-
-        if (le->lock && le->discard && !le->freeing)
-            *out = le;
-    }
-    return *out != NULL;
-}
-
 /* Frees one handle that is to be; false: there is none. Locks: mutex, let go
  * meanwhile. */
 static bool discard_one(dibs__serve_sessions *table)
 {
-    dibs__serve_lease *le = table->old;
+    dibs__serve_lease *le;
 
-    while (le && !(le->lock && le->discard && !le->freeing))
-        le = le->next_old;
-    if (!le)
-        (void)visit_all(table, find_discard, &le);
-    if (le)
+    while ((le = table->discards) != NULL) {
+        table->discards = le->next_discard;
+        le->discard = false;
+        if (!le->lock || le->freeing)
+            continue;
         dibs__session_handle_free(le);
-    return le != NULL;
+        return true;
+    }
+    return false;
 }
 
+/* Looks at all sessions when the time of one may be over, or one was closed; else only
+ * at the handles that it is to free. A lease comes and goes without a look at the
+ * others. */
 static void *tend(void *arg)
 {
     dibs__serve_sessions *table = arg;
 
+    dibsx_nsec look_at = 0;
+
     pthread_mutex_lock(&table->mutex);
     while (!table->stopping) {
-        dibsx_nsec until = tend_sessions(table, dibsx_now());
+        dibsx_nsec now = dibsx_now();
 
+        if (table->look_all || now >= look_at) {
+            table->look_all = false;
+            look_at = tend_sessions(table, now);
+            if (look_at > now + LOOK)
+                look_at = now + LOOK;
+        }
         free_old(table);
         if (!discard_one(table))
-            dibsx_cond_wait(&table->cond, &table->mutex, until);
+            dibsx_cond_wait(&table->cond, &table->mutex, look_at);
     }
     pthread_mutex_unlock(&table->mutex);
     return NULL;
@@ -385,7 +387,7 @@ static bool any_handle(dibs__serve_session *se, void *arg)
         dibs__serve_lease *le = (dibs__serve_lease *)at;
 
         if (le->lock && !le->freeing)
-            le->discard = true;
+            dibs__session_discard(le);
     }
     return has_handles(se);
 }
