@@ -1,6 +1,7 @@
 /* answer.c - the head of an answer. Loop thread. */
 /* SPDX-License-Identifier: MIT */
 #include "http/inside.h"
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 #include <time.h>
@@ -46,19 +47,25 @@ static const char *phrase_of(int status)
     return "Answer";
 }
 
-/* In English, whatever the locale is. */
+/* In English, whatever the locale is; written once a second. */
 static void add_date(dibsx_buf *out)
 {
     static const char days[] = "SunMonTueWedThuFriSat";
     static const char months[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
+    static _Thread_local time_t written_at;
+    static _Thread_local char line[96];
     time_t now = time(NULL);
     struct tm at;
 
-    if (gmtime_r(&now, &at))
-        dibsx_buf_printf(out, "Date: %.3s, %02d %.3s %d %02d:%02d:%02d GMT\r\n",
-                         days + (ptrdiff_t)3 * at.tm_wday, at.tm_mday,
-                         months + (ptrdiff_t)3 * at.tm_mon, at.tm_year + 1900,
-                         at.tm_hour, at.tm_min, at.tm_sec);
+    if (now != written_at && gmtime_r(&now, &at)) {
+        snprintf(line, sizeof(line),
+                 "Date: %.3s, %02d %.3s %d %02d:%02d:%02d GMT\r\n",
+                 days + (ptrdiff_t)3 * at.tm_wday, at.tm_mday,
+                 months + (ptrdiff_t)3 * at.tm_mon, at.tm_year + 1900,
+                 at.tm_hour, at.tm_min, at.tm_sec);
+        written_at = now;
+    }
+    dibsx_buf_puts(out, line);
 }
 
 /* The type of the bytes after the head, and how their end is found. A stream of
@@ -67,7 +74,9 @@ static void add_form(dibsx_buf *out, const dibs__http_exchange *ex)
 {
     if (ex->status == 304 || ex->status == 204)
         return;
-    dibsx_buf_printf(out, "Content-Type: %s\r\n", ex->type);
+    dibsx_buf_puts(out, "Content-Type: ");
+    dibsx_buf_puts(out, ex->type);
+    dibsx_buf_puts(out, "\r\n");
     if (!ex->stream.pull)
         dibsx_buf_printf(out, "Content-Length: %zu\r\n", ex->byte_count);
     else if (!ex->head.old)

@@ -302,7 +302,10 @@ void dibs__http_refuse(dibs__http_exchange *ex, int status, const char *format,
 void dibs__http_set(dibs__http_exchange *ex, const char *name,
                     const char *value)
 {
-    dibsx_buf_printf(&ex->headers, "%s: %s\r\n", name, value);
+    dibsx_buf_puts(&ex->headers, name);
+    dibsx_buf_puts(&ex->headers, ": ");
+    dibsx_buf_puts(&ex->headers, value);
+    dibsx_buf_puts(&ex->headers, "\r\n");
 }
 
 void dibs__http_answer_end(dibs__http_exchange *ex)

@@ -13,6 +13,7 @@
 #include "http/tls.h"
 #include <stdatomic.h>
 #include <stddef.h>
+#include <sys/socket.h>
 
 enum { DIBS__HTTP_VALUE_MAX = 256 };
 
@@ -38,6 +39,7 @@ typedef struct dibs__http_link {
     dibs__http_seal *seal;   /* NULL: plain text */
     uint32_t wants; /* TLS waits for this event; 0: as the phase does */
     char peer[DIBS__HTTP_PEER_MAX];
+    struct sockaddr_storage here; /* its own end; AF_UNSPEC: not known yet */
     dibs__http_phase phase;
     uint32_t watched; /* events that epoll looks for; 0: it does not know it */
     uint64_t dropped; /* bytes that nobody wanted */
@@ -122,8 +124,7 @@ struct dibs__http_server {
 dibs__http_exchange *dibs__http_exchange_new(dibs__http_link *link);
 void dibs__http_exchange_free(dibs__http_exchange *ex);
 
-/* Makes the answer whole; one that was not begun becomes an error. And lets go of what
- * it has after its head. */
+/* Makes the answer whole, or an error; lets go of what it has after its head. */
 void dibs__http_answer_end(dibs__http_exchange *ex);
 void dibs__http_answer_drop(dibs__http_exchange *ex);
 
@@ -139,8 +140,7 @@ void dibs__http_link_close(dibs__http_link *link);
 void dibs__http_link_serve(dibs__http_link *link);
 void dibs__http_link_go_on(dibs__http_link *link);
 
-/* The phase, and how long it may last; negative: without limit, 0: as long as the
- * one before. */
+/* The phase, and how long it may last; negative: no limit, 0: as the one before. */
 void dibs__http_link_set(dibs__http_link *link, dibs__http_phase phase,
                          int64_t span_ms);
 

@@ -36,8 +36,8 @@ static void refuse_method(dibs__http_exchange *ex)
 static void look_at_origin(dibs__http_exchange *ex)
 {
     const dibs__http_opts *opts = &ex->server->opts;
-    struct sockaddr_storage here = {.ss_family = AF_UNSPEC};
-    socklen_t len = sizeof(here);
+    struct sockaddr *here = (struct sockaddr *)&ex->link->here;
+    socklen_t len = sizeof(ex->link->here);
     dibs_error err = {0};
     const char *why;
     int status;
@@ -49,9 +49,10 @@ static void look_at_origin(dibs__http_exchange *ex)
     }
     if (opts->base_path)
         dibs__http_target_drop(&ex->target, opts->base_path);
-    (void)getsockname(ex->link->fd, (struct sockaddr *)&here, &len);
-    status = dibs__http_origin_judge(&ex->head, (struct sockaddr *)&here,
-                                     opts->hosts, ex->link->seal != NULL, &why);
+    if (here->sa_family == AF_UNSPEC)
+        (void)getsockname(ex->link->fd, here, &len);
+    status = dibs__http_origin_judge(&ex->head, here, opts->hosts,
+                                     ex->link->seal != NULL, &why);
     if (status)
         dibs__http_refuse(ex, status, "%s", why);
 }

@@ -118,11 +118,17 @@ static bool is_safe(const char *text)
 static void name_request(dibs__http_exchange *ex, dibs__serve_caller *caller)
 {
     const char *given = dibs__http_header(ex, "X-Request-Id");
+    dibsx_prng *ids = &((dibs__serve *)dibs__http_arg(ex))->gate.request_ids;
+    uint64_t id;
 
-    if (is_safe(given))
+    if (is_safe(given)) {
         snprintf(caller->request_id, sizeof(caller->request_id), "%s", given);
-    else
-        (void)dibsx_random_hex(caller->request_id, 17);
+        return;
+    }
+    while (ids->state == 0 && dibsx_random(&ids->state, sizeof(ids->state)))
+        continue;
+    id = dibsx_prng_next(ids);
+    dibsx_hex(&id, sizeof(id), caller->request_id);
 }
 
 /* NULL: there is none. */

@@ -6,6 +6,7 @@
 #define DIBS_SERVE_GATE_H
 
 #include "base/clock.h"
+#include "base/rand.h"
 #include "http/exchange.h"
 #include "serve/token.h"
 #include <pthread.h>
@@ -33,6 +34,7 @@ typedef struct dibs__serve_gate {
     /* Loop thread only. */
     dibs__serve_failures failures[DIBS__SERVE_PEERS_MAX];
     dibs__serve_quota quotas[DIBS__SERVE_PEERS_MAX];
+    dibsx_prng request_ids; /* not secret; a state of 0: not seeded yet */
     uint64_t refused_tokens, refused_rates; /* any thread reads them roughly */
 } dibs__serve_gate;
 
