@@ -27,7 +27,7 @@ void dibs__session_discard(dibs__serve_lease *le)
 {
     if (!le->discard) {
         le->discard = true;
-        le->next_discard = le->table->discards;
+        le->next_due = le->table->discards;
         le->table->discards = le;
     }
     pthread_cond_broadcast(&le->table->cond);
@@ -39,9 +39,9 @@ static void drop_handle(dibs__serve_lease *le)
     dibs__serve_lease **at = &le->table->discards;
 
     while (le->discard && *at != le)
-        at = &(*at)->next_discard;
+        at = &(*at)->next_due;
     if (le->discard)
-        *at = le->next_discard;
+        *at = le->next_due;
     le->discard = false;
     le->lock = NULL;
     le->table->lease_count--;
@@ -175,7 +175,8 @@ static void act_on(dibs__serve_lease *le, dibs__session_todo todo)
         release(le);
         break;
     case DIBS__SESSION_LEAVE:
-        le->leaving = true;
+        le->next_due = le->table->leaving;
+        le->table->leaving = le;
         break;
     case DIBS__SESSION_NOTHING:
         break;

@@ -29,7 +29,7 @@ typedef struct dibs__serve_session dibs__serve_session;
 /* A lease of a session; freed when its handle is. */
 typedef struct dibs__serve_lease {
     dibs__session_lease machine; /* first */
-    struct dibs__serve_lease *next_old, *next_discard;
+    struct dibs__serve_lease *next_old, *next_due;
     struct dibs__serve_sessions *table;
     dibs__serve_session *session; /* NULL: it has forgotten the lease */
     dibs_lock *lock;              /* NULL: there is none, or none any more */
@@ -37,7 +37,6 @@ typedef struct dibs__serve_lease {
     char name[DIBS_NAME_MAX + 1];
     char mode;       /* 'x', 's' or 'p' */
     bool discard;    /* the tender is to free the handle: it is in its list */
-    bool leaving;    /* the lease is to be left at the store */
     bool freeing;    /* some thread frees the handle */
     bool yield;      /* its holder was asked for it */
     bool told_yield; /* ... and the stream has said so */
@@ -85,8 +84,9 @@ typedef struct dibs__serve_sessions {
     bool look_all;          /* the tender is to look at all sessions, now */
     dibs__serve_lease *old; /* forgotten; some still have a handle */
     dibs__serve_lease *discards; /* with handles that the tender is to free */
-    size_t count, lease_count;
-    uint64_t streams; /* numbers that were given */
+    dibs__serve_lease
+        *leaving; /* to be left at the store, as the daemon ends */
+    size_t count, lease_count, streams; /* the last: numbers that were given */
     dibs__sessions_count ended;
 } dibs__serve_sessions;
 

@@ -271,7 +271,7 @@ static bool discard_one(dibs__serve_sessions *table)
     dibs__serve_lease *le;
 
     while ((le = table->discards) != NULL) {
-        table->discards = le->next_discard;
+        table->discards = le->next_due;
         le->discard = false;
         if (!le->lock || le->freeing)
             continue;
@@ -347,19 +347,6 @@ static bool drain_one(dibs__serve_session *se, void *arg)
     return false;
 }
 
-static bool find_leaving(dibs__serve_session *se, void *arg)
-{
-    dibs__serve_lease **out = arg;
-
-    for (dibs__session_lease *at = se->machine.leases; at; at = at->next) {
-        dibs__serve_lease *le = (dibs__serve_lease *)at;
-
-        if (le->lock && le->leaving && !le->freeing)
-            *out = le;
-    }
-    return *out != NULL;
-}
-
 void dibs__sessions_drain(dibs__serve_sessions *table, dibsx_nsec until)
 {
     dibs__serve_lease *le;
@@ -369,12 +356,10 @@ void dibs__sessions_drain(dibs__serve_sessions *table, dibsx_nsec until)
     pthread_mutex_lock(&table->mutex);
     table->draining = true;
     (void)visit_all(table, drain_one, NULL);
-    for (;;) {
-        le = NULL;
-        (void)visit_all(table, find_leaving, &le);
-        if (!le)
-            break;
-        dibs__session_handle_leave(le, until);
+    while ((le = table->leaving) != NULL) {
+        table->leaving = le->next_due;
+        if (le->lock && !le->freeing)
+            dibs__session_handle_leave(le, until);
     }
     pthread_mutex_unlock(&table->mutex);
     table->wake(table->wake_arg);
