@@ -74,9 +74,11 @@ static void add_form(dibsx_buf *out, const dibs__http_exchange *ex)
 {
     if (ex->status == 304 || ex->status == 204)
         return;
-    dibsx_buf_puts(out, "Content-Type: ");
-    dibsx_buf_puts(out, ex->type);
-    dibsx_buf_puts(out, "\r\n");
+    if (ex->type) { /* A redirection has no bytes. */
+        dibsx_buf_puts(out, "Content-Type: ");
+        dibsx_buf_puts(out, ex->type);
+        dibsx_buf_puts(out, "\r\n");
+    }
     if (!ex->stream.pull)
         dibsx_buf_printf(out, "Content-Length: %zu\r\n", ex->byte_count);
     else if (!ex->head.old)

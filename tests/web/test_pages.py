@@ -116,6 +116,7 @@ class Served(unittest.TestCase):
     def test_base_path(self):
         answer = self.scene.get("/ops/dibs", role=None)
         self.assertEqual((answer.status, answer.headers["Location"]), (308, "/ops/dibs/"))
+        self.assertIsNone(answer.headers["Content-Type"])
 
 
 class Page(unittest.TestCase):
