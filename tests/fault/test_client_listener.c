@@ -91,9 +91,13 @@ static void a_full_inbox_is_reported_behind_what_it_has(void **state)
         count += !got.missed;
     }
     assert_in_range(count, 1, FLOOD - 1);
-    send_text(w, "after");
-    while (got.missed || got.len == 1) /* what was under way comes before it */
+    /* What was under way comes before it, and may fill the pipe again: then it is among
+     * what was lost. */
+    while (got.missed || got.len == 1) {
+        if (got.missed)
+            send_text(w, "after");
         CHECK(DIBS_OK, dibs_listener_next(listener, WORLD_BOUND_MS, &got, err));
+    }
     assert_int_equal(got.len, 5);
     dibs_listener_free(listener);
 }
