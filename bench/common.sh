@@ -31,6 +31,8 @@ server_start() {
 }
 
 servers_stop() {
+    # A server that a failed benchmark has left stopped heeds no TERM.
+    [ ${#servers[@]} -eq 0 ] || kill -CONT "${servers[@]}" 2>/dev/null || true
     [ ${#servers[@]} -eq 0 ] || kill "${servers[@]}" 2>/dev/null || true
     [ ${#servers[@]} -eq 0 ] || wait "${servers[@]}" || true
     servers=()

@@ -13,7 +13,7 @@
 
 enum { BLOCK = 100, CREW_PAIRS = 400 };
 
-#define BUSY_NS INT64_C(10000000000)
+#define BUSY_NS INT64_C(40000000000)
 
 dibs_client *client_open(const char *url)
 {
@@ -38,8 +38,8 @@ dibs_lock *lock_new(dibs_client *client, long number, int64_t ttl_ms)
     return lock;
 }
 
-/* A quorum may refuse it for a moment: on a busy machine some of its servers have not done
- * the last release yet, and others are late. */
+/* A quorum may refuse it for a while: on a busy machine one of its servers has not had the
+ * last release, and others are late or stopped. Its lease ends with the ttl. */
 void lock_acquire(dibs_lock *lock)
 {
     int64_t until_ns = now_ns() + BUSY_NS;
