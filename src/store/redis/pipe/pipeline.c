@@ -307,6 +307,18 @@ dibsx_park *dibs__pipeline_pass_lead(dibs__pipeline *pl)
     return park && dibsx_park_post(park, DIBS__PIPELINE_LEAD) ? park : NULL;
 }
 
+void dibs__pipeline_step_down(dibs__pipeline *pl)
+{
+    dibsx_park *next;
+
+    if (pl->broken)
+        dibs__pipeline_hang_up(pl);
+    next = dibs__pipeline_pass_lead(pl);
+    pthread_mutex_unlock(&pl->mutex);
+    if (next)
+        dibsx_park_wake(next);
+}
+
 /* Ends the commands of a thread whose time is up. Runs on that thread. Locks:
  * pl->mutex. */
 static void expire_overdue(dibs__pipeline *pl, const dibs__waiter *wt)
@@ -324,8 +336,6 @@ static void expire_overdue(dibs__pipeline *pl, const dibs__waiter *wt)
  * which it drops and does not take again. */
 static void lead_until_done(dibs__pipeline *pl, dibs__waiter *wt)
 {
-    dibsx_park *next;
-
     while (wt->left > 0) {
         if (pl->broken) {
             dibs__pipeline_hang_up(pl);
@@ -338,12 +348,7 @@ static void lead_until_done(dibs__pipeline *pl, dibs__waiter *wt)
             expire_overdue(pl, wt);
         }
     }
-    if (pl->broken)
-        dibs__pipeline_hang_up(pl);
-    next = dibs__pipeline_pass_lead(pl);
-    pthread_mutex_unlock(&pl->mutex);
-    if (next)
-        dibsx_park_wake(next);
+    dibs__pipeline_step_down(pl);
 }
 
 /* Waits for another thread to end the commands, or to pass on its role. Locks:

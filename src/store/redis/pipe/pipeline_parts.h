@@ -120,6 +120,10 @@ void dibs__pipeline_look_at_idle(dibs__pipeline *pl, dibsx_nsec now);
  * drop. */
 dibsx_park *dibs__pipeline_pass_lead(dibs__pipeline *pl);
 
+/* Ends the lead of the calling thread, and a connection that is broken. Locks: pl->mutex,
+ * which it drops and does not take again. */
+void dibs__pipeline_step_down(dibs__pipeline *pl);
+
 /* Leads, or follows the leader, until the commands of this thread are over. Locks:
  * pl->mutex, which it drops and does not take again. */
 void dibs__pipeline_drive(dibs__pipeline *pl, dibs__waiter *wt);

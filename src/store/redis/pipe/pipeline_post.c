@@ -77,19 +77,6 @@ void dibs__pipeline_await(dibs__pipeline *pl, dibs__pending *pd)
     dibs__pipeline_drive(pl, &wt);
 }
 
-/* Leads no longer. Locks: pl->mutex, which it lets go. */
-static void step_down(dibs__pipeline *pl)
-{
-    dibsx_park *next;
-
-    if (pl->broken)
-        dibs__pipeline_hang_up(pl);
-    next = dibs__pipeline_pass_lead(pl);
-    pthread_mutex_unlock(&pl->mutex);
-    if (next)
-        dibsx_park_wake(next);
-}
-
 bool dibs__pipeline_seize(dibs__pipeline *pl, dibs__pending *pd)
 {
     dibsx_nsec now = dibsx_now();
@@ -106,7 +93,7 @@ bool dibs__pipeline_seize(dibs__pipeline *pl, dibs__pending *pd)
         dibs__pipeline_flush(pl, NULL);
     }
     if (ok && pd->over) { /* Memory was short. */
-        step_down(pl);
+        dibs__pipeline_step_down(pl);
         return false;
     }
     pthread_mutex_unlock(&pl->mutex);
@@ -136,7 +123,7 @@ bool dibs__pipeline_take(dibs__pipeline *pl, const dibs__pending *pd)
         dibs__pipeline_hang_up(pl);
     over = pd->over;
     if (over)
-        step_down(pl);
+        dibs__pipeline_step_down(pl);
     else
         pthread_mutex_unlock(&pl->mutex);
     return over;
@@ -145,5 +132,5 @@ bool dibs__pipeline_take(dibs__pipeline *pl, const dibs__pending *pd)
 void dibs__pipeline_resign(dibs__pipeline *pl)
 {
     pthread_mutex_lock(&pl->mutex);
-    step_down(pl);
+    dibs__pipeline_step_down(pl);
 }
