@@ -125,8 +125,8 @@ static void name_request(dibs__http_exchange *ex, dibs__serve_caller *caller)
         snprintf(caller->request_id, sizeof(caller->request_id), "%s", given);
         return;
     }
-    while (ids->state == 0 && dibsx_random(&ids->state, sizeof(ids->state)))
-        continue;
+    if (ids->state == 0) /* Without randomness ids repeat after a restart. */
+        (void)dibsx_random(&ids->state, sizeof(ids->state));
     id = dibsx_prng_next(ids);
     dibsx_hex(&id, sizeof(id), caller->request_id);
 }
