@@ -187,6 +187,8 @@ class Lives(unittest.TestCase):
                 daemon.post("/v1/jobs/pause", {"match": "*"}).json), "a job that was paused")
             self.assertEqual(len(answer["jobs"]), 1)
             left.append(answer["left"])
+            # The next request matches what the daemon has seen.
+            wait_until(lambda: len(daemon.get("/v1/jobs", query={"status": "paused"}).json["items"]) == len(left), "it to be seen")
         self.assertEqual(left, [2, 1, 0])
 
     def test_no_entry_no_change(self):
