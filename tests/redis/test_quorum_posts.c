@@ -8,9 +8,9 @@
 #include <inttypes.h>
 #include <pthread.h>
 
-const char quorum_params[] = "longest_ttl=30s&node_timeout=5s";
+const char quorum_params[] = "longest_ttl=1h&node_timeout=5s";
 
-enum { TTL_MS = 30000, THREADS = 4, TURNS = 40 };
+enum { TTL_MS = 3600000, THREADS = 4, TURNS = 40 };
 
 /* The steps of a node as its thread does them, counted. */
 static atomic_int long_ways;
@@ -34,8 +34,42 @@ count_release(struct dibs__store *st, const dibs__leave *leave,
     return node_ops->lease->release(st, leave, deadline, err);
 }
 
+/* The next release that is posted to this node is lost, as with its connection: the
+ * node gets another one, and its answer is none. */
+static _Atomic(struct dibs__store *) lossy;
+static _Atomic(const dibs__sent *) lost;
+
+static dibs__sent *
+post_release(struct dibs__store *st, const dibs__voter *voter,
+             const dibs__leave *leave, dibsx_nsec deadline)
+{
+    static const dibs__leave nobody = {.name = "nobody's",
+                                       .owner = "nobody",
+                                       .alone = true};
+    struct dibs__store *armed = st;
+    dibs__sent *sent;
+
+    if (!atomic_compare_exchange_strong(&lossy, &armed, NULL))
+        return node_ops->vote->post->release(st, voter, leave, deadline);
+    sent = node_ops->vote->post->release(st, voter, &nobody, deadline);
+    atomic_store(&lost, sent);
+    return sent;
+}
+
+static dibs_status
+end_vote(struct dibs__store *st, dibs__sent *sent, dibs__answer *ans,
+         dibs__node_word *word, dibs_error *err)
+{
+    const dibs__sent *one = sent;
+    bool is_lost = atomic_compare_exchange_strong(&lost, &one, NULL);
+    dibs_status rc = node_ops->vote->post->end(st, sent, ans, word, err);
+
+    return is_lost ? DIBS_UNKNOWN : rc;
+}
+
 static void count_ways(dibs__quorum *qm)
 {
+    static dibs__vote_post_ops post;
     static dibs__quorum_steps_ops vote;
     static dibs__lease_ops lease;
     static dibs__store_ops ops;
@@ -43,6 +77,10 @@ static void count_ways(dibs__quorum *qm)
     node_ops = qm->nodes[0].st->ops;
     vote = *node_ops->vote;
     vote.grant = count_grant;
+    post = *node_ops->vote->post;
+    post.release = post_release;
+    post.end = end_vote;
+    vote.post = &post;
     lease = *node_ops->lease;
     lease.release = count_release;
     ops = *node_ops;
@@ -234,6 +272,27 @@ static void a_late_node_that_lacks_the_script_gets_it(void **state)
     dibs__store_close(st);
 }
 
+/* A release that a node never got, or never answered, is sent to it again: else the lease
+ * would be there for the rest of its ttl. */
+static void a_release_that_was_lost_is_sent_again(void **state)
+{
+    quorum *q = *state;
+    dibs__store *st = open_store(q);
+    char owner[DIBS_OWNER_SIZE];
+    uint64_t fence;
+
+    pair_until_posted(st, "a");
+    next_owner(owner);
+    CHECK(DIBS_OK, acquire(st, "a", owner, &fence, err));
+    quorum_await_holding(q, "a", QUORUM_NODES);
+    await_quiet(st);
+    atomic_store(&lossy, dibs__quorum_of(st)->nodes[0].st);
+    CHECK(DIBS_OK, release(st, "a", owner, err));
+    assert_null(atomic_load(&lossy));
+    quorum_await_holding(q, "a", 0);
+    dibs__store_close(st);
+}
+
 /* Late answers have a bound; then the thread of the node is asked, and all go on with
  * the others. */
 static void a_node_that_stays_late_is_in_nobodys_way(void **state)
@@ -389,6 +448,7 @@ int main(void)
         QUORUM_TEST(a_pair_needs_no_thread_of_a_node),
         QUORUM_TEST(a_late_node_ends_as_the_others),
         QUORUM_TEST(a_late_node_that_lacks_the_script_gets_it),
+        QUORUM_TEST(a_release_that_was_lost_is_sent_again),
         QUORUM_TEST(a_node_that_stays_late_is_in_nobodys_way),
         QUORUM_TEST(a_close_ends_what_is_late),
         QUORUM_TEST(a_name_that_is_held_is_refused),

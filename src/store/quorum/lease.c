@@ -124,7 +124,8 @@ release_at(dibs__round *rd, size_t node, dibs__vote *vote, dibs_error *err)
     if (lv->stays && doubtful && !(lv->awaited & (1U << node)))
         return DIBS_OK;
     leave.unanswered = leave.unanswered || (doubtful && !lv->stays);
-    return st->ops->lease->release(st, &leave, rd->deadline, err);
+    return st->ops->lease->release(st, &leave, rd->slots[node].job.deadline,
+                                   err);
 }
 
 /* By the asker itself. The node does it after all that the asker has posted before. If

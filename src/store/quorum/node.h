@@ -42,7 +42,8 @@ typedef struct dibs__job {
     const dibs__job_ops *ops;
     struct dibs__round *round;
     size_t node;
-    const char *owner;  /* who asks for a lease with it; NULL: nobody does */
+    const char *owner; /* who asks for a lease with it; NULL: nobody does */
+    dibsx_nsec deadline;
     dibsx_nsec look_at; /* late: when the node's thread looks after it */
     bool awaited;       /* late: the node's thread does */
     dibs__vote vote; /* what it comes to, the thread's own until it has ended */

@@ -51,8 +51,9 @@ struct dibs__round {
     dibs__round_fn *ask;
     dibs__round_send_fn *send; /* NULL: the threads of the nodes do it */
     const char *owner;         /* who asks for a lease; NULL: nobody does */
-    bool goes_on; /* a node whose short answer was late is asked all the same */
-    bool driven;  /* the asker polls the nodes that it has sent it to */
+    bool
+        goes_on; /* a node whose answer was late or lost is asked all the same */
+    bool driven; /* the asker polls the nodes that it has sent it to */
     void (*free)(dibs__round *rd); /* frees further allocations; NULL: none */
     dibs__request_kind kind;
     bool judged; /* votes count only of nodes that may vote */

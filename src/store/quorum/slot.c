@@ -33,7 +33,7 @@ static void run_job(dibs__job *job)
     dibsx_nsec from_at = dibsx_now();
 
     job->vote = (dibs__vote){.in = true};
-    if (from_at >= rd->deadline) {
+    if (from_at >= job->deadline) {
         job->vote.rc = dibsx_fail_at(&job->err, DIBS_UNAVAIL, "ETIMEDOUT",
                                      "the node was slow");
         return;
@@ -79,6 +79,47 @@ static void wake_asker(dibs__round *rd)
         pthread_cond_signal(&rd->cond);
 }
 
+/* A request without an answer may yet arrive. Locks: qm->mutex. */
+static void note_doubt(dibs__job *job)
+{
+    if (job->vote.rc == DIBS_UNKNOWN)
+        job->round->qm->nodes[job->node].doubt_until =
+            dibsx_after_ms(dibsx_now(), DIBS__TOMB_MS);
+}
+
+/* The slot stays done: the round does not wait for this. */
+static void begin_again(dibs__job *job)
+{
+    (void)job;
+}
+
+static void end_again(dibs__job *job)
+{
+    note_doubt(job);
+    dibs__round_unref(job->round);
+}
+
+/* The round has its vote, and the node is asked once more: a release that was lost
+ * would leave the lease there for the rest of its ttl. The reference to the round goes
+ * with the job. False: it is not asked. Locks: qm->mutex. */
+static bool ask_again(dibs__job *job)
+{
+    static const dibs__job_ops ops = {.begin = begin_again,
+                                      .run = run_job,
+                                      .end = end_again};
+    dibs__round *rd = job->round;
+    dibs__node *nd = &rd->qm->nodes[job->node];
+
+    if (!rd->goes_on || job->vote.rc != DIBS_UNKNOWN || rd->qm->stopping)
+        return false;
+    job->ops = &ops;
+    job->deadline = dibsx_after_ms(dibsx_now(), rd->qm->node_timeout_ms);
+    if (!dibs__node_enqueue(nd, rd->kind, job))
+        return false;
+    dibs__node_wake(nd, rd->kind);
+    return true;
+}
+
 /* The vote is in. A vote that decides nothing wakes nobody, and the asker not itself.
  * Locks: qm->mutex. */
 static void end_slot(dibs__job *job, bool own)
@@ -87,9 +128,7 @@ static void end_slot(dibs__job *job, bool own)
     dibs__slot *slot = &rd->slots[job->node];
 
     slot->state = DIBS__SLOT_DONE;
-    if (job->vote.rc == DIBS_UNKNOWN)
-        rd->qm->nodes[job->node].doubt_until =
-            dibsx_after_ms(dibsx_now(), DIBS__TOMB_MS);
+    note_doubt(job);
     if (!rd->closed) {
         rd->ballot.votes[job->node] = job->vote;
         slot->err = job->err;
@@ -97,7 +136,8 @@ static void end_slot(dibs__job *job, bool own)
         if (!own && rd->enough && dibs__slots_over(rd))
             wake_asker(rd);
     }
-    dibs__round_unref(rd);
+    if (!ask_again(job))
+        dibs__round_unref(rd);
 }
 
 static void end_job(dibs__job *job)
@@ -179,8 +219,11 @@ void dibs__slot_init(dibs__round *rd, size_t node)
                                       end_job,           is_late_over,
                                       dibs__slot_settle, await_late};
 
-    rd->slots[node].job =
-        (dibs__job){.ops = &ops, .round = rd, .node = node, .owner = rd->owner};
+    rd->slots[node].job = (dibs__job){.ops = &ops,
+                                      .round = rd,
+                                      .node = node,
+                                      .owner = rd->owner,
+                                      .deadline = rd->deadline};
 }
 
 bool dibs__slot_queue(dibs__round *rd, size_t node)
