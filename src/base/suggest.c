@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-enum { WORD_MAX = 40 };
+enum { WORD_MAX = 40, SHORT_MAX = 4 };
 
 static size_t least(size_t a, size_t b)
 {
@@ -33,6 +33,12 @@ static size_t edits(const char *a, size_t alen, const char *b, size_t blen)
     return row[alen % 3][blen];
 }
 
+/* Two edits make of a short word almost any other. */
+static size_t most_edits(size_t len)
+{
+    return len <= SHORT_MAX ? 1 : 2;
+}
+
 void dibsx_suggest_offer(dibsx_suggest *sg, const char *candidate)
 {
     size_t len = sg->len ? sg->len : strlen(sg->typed);
@@ -44,7 +50,7 @@ void dibsx_suggest_offer(dibsx_suggest *sg, const char *candidate)
         distance = 1; /* a beginning of it */
     else
         distance = edits(sg->typed, len, candidate, other);
-    if (distance > 2 || distance >= len || distance >= other)
+    if (distance > most_edits(len) || distance >= len || distance >= other)
         return;
     if (!sg->best || distance < sg->distance) {
         sg->best = candidate;

@@ -137,16 +137,27 @@ static dibs_status take_cluster(parser *ps, char *word)
     return rc;
 }
 
-/* The verb of the group that is spelt most like the word, or NULL. */
-static const dibs__verb *nearest_verb(const char *group, const char *word)
+/* The verb of the group that is spelt most like the word, or that another name of is;
+ * its whole name, or NULL. */
+static const char *nearest_verb(const char *group, const char *word)
 {
     dibsx_suggest sg = {.typed = word};
+    const dibs__verb *verb;
 
     for (size_t i = 0; i < dibs__verb_count; i++) {
         if (dibs__verb_is_in(dibs__verbs[i], group))
             dibsx_suggest_offer(&sg, dibs__verb_word(dibs__verbs[i]));
     }
-    return sg.best ? dibs__verb_in(group, sg.best) : NULL;
+    for (size_t i = 0; i < dibs__verb_synonym_count; i++) {
+        const char *tried = dibs__synonym_word(&dibs__verb_synonyms[i], group);
+
+        if (tried)
+            dibsx_suggest_offer(&sg, tried);
+    }
+    if (!sg.best)
+        return NULL;
+    verb = dibs__verb_in(group, sg.best);
+    return verb ? verb->name : dibs__verb_meant(group, sg.best);
 }
 
 dibs_status
@@ -154,14 +165,13 @@ dibs__refuse_verb(const char *group, const char *word, dibs_error *err)
 {
     const char *space = *group ? " " : "";
     const char *meant = dibs__verb_meant(group, word);
-    const dibs__verb *nearest = nearest_verb(group, word);
 
     /* It may have a password in it, and is not repeated. */
     if (strstr(word, "://"))
         return dibsx_fail(err, DIBS_INVALID,
                           "a URL is no verb; did you mean --url URL?");
-    if (!meant && nearest)
-        meant = nearest->name;
+    if (!meant)
+        meant = nearest_verb(group, word);
     if (meant)
         return dibsx_fail(err, DIBS_INVALID,
                           "there is no verb '%s%s%.60s'; did you mean '%s'?",

@@ -198,6 +198,16 @@ const char *dibs__option_meant(const char *verb, const char *tried, size_t len)
     return NULL;
 }
 
+const char *dibs__synonym_word(const dibs__synonym *row, const char *group)
+{
+    const char *space = strchr(row->tried, ' ');
+    size_t len = space ? (size_t)(space - row->tried) : 0;
+
+    if (strlen(group) != len || memcmp(row->tried, group, len) != 0)
+        return NULL;
+    return space ? space + 1 : row->tried;
+}
+
 const char *dibs__verb_meant(const char *group, const char *tried)
 {
     char whole[64];

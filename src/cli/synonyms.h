@@ -20,6 +20,10 @@ extern const size_t dibs__verb_synonym_count;
 /* The option of `verb` that "--TRIED" (`len` bytes) is likely to mean, or NULL. */
 const char *dibs__option_meant(const char *verb, const char *tried, size_t len);
 
+/* The word that people try in this group, by a row for verbs; NULL: it is for another
+ * group. */
+const char *dibs__synonym_word(const dibs__synonym *row, const char *group);
+
 /* The whole name of the verb that "GROUP TRIED" is likely to mean, or NULL; group ""
  * is the top. */
 const char *dibs__verb_meant(const char *group, const char *tried);

@@ -32,6 +32,8 @@ class UsageErrors(Case):
     def test_every_kind(self):
         for message, args in [
             ("there is no verb 'acquier'; did you mean 'acquire'?", ["acquier"]),
+            ("there is no verb 'lok'; did you mean 'acquire'?", ["lok"]),
+            ("there is no verb 'queue enque'; did you mean 'queue push'?", ["queue", "enque"]),
             ("there is no verb 'frobnicate'", ["frobnicate"]),
             ("there is no verb 'state gte'; did you mean 'state get'?", ["state", "gte"]),
             ("state needs a verb", ["state"]),

@@ -374,7 +374,9 @@ static void test_suggestions(void **state)
     assert_string_equal(suggested("relaese"), "release");
     assert_string_equal(suggested("verison"), "version");
     assert_string_equal(suggested("doc"), "doctor");
+    assert_string_equal(suggested("rnu"), "run");
     assert_null(suggested("x"));
+    assert_null(suggested("lok"));
     assert_null(suggested("frobnicate"));
     assert_null(suggested("a-word-that-is-far-longer-than-any-verb-will-be"));
 }
