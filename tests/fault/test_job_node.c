@@ -26,17 +26,26 @@ enum {
     WAITING = 40, /* runs of a job that has as many as it may */
     LOOKS = 20,
     LIVE = 600, /* steps of runs that are gone */
+    STUCK = 17 * 64 +
+            10,    /* jobs that cannot be ticked: more pages than in one look */
+    FULL = 70,     /* jobs that have as many runs as they may */
+    FULL_RUNS = 3, /* of each of them */
     DEFINITIONS = 600,
     MEMBERS = 20000, /* of a batch */
     WAIT_MS = NODE_WAIT_MS
 };
 
-static void run_part(world *w)
+static void run_job(world *w, const char *job)
 {
     char run[DIBS_RUN_SIZE];
 
-    CHECK(DIBS_OK, dibs_job_start(w->other, "part", NULL, run, err));
+    CHECK(DIBS_OK, dibs_job_start(w->other, job, NULL, run, err));
     CHECK(DIBS_OK, dibs_job_wait(w->other, run, pace_ms(WAIT_MS), NULL, err));
+}
+
+static void run_part(world *w)
+{
+    run_job(w, "part");
 }
 
 /* ---- the board */
@@ -151,6 +160,29 @@ static void a_node_that_sweeps_stops(void **state)
     asked = world_seen(w, DIBS__STEP_COMMIT) - asked;
     print_message("%d requests\n", asked);
     assert_true(asked < LIVE / 2);
+}
+
+/* A sweep has half a second of a look, and this one takes twelve. */
+static void a_long_sweep_is_in_no_runs_way(void **state)
+{
+    world *w = *state;
+    int asked;
+    node n;
+
+    open_node(&n, w, 2 * TTL_MS, 20);
+    publish(&n);
+    plant_many(w, KEY("live"), "gone.", "/main", LIVE);
+    world_delay(w, DIBS__STEP_COMMIT, OLD_LATE_MS);
+    asked = world_seen(w, DIBS__STEP_COMMIT);
+    start_node(&n);
+    await_steps(w, DIBS__STEP_COMMIT, asked + 10);
+    run_part(w);
+    asked = world_seen(w, DIBS__STEP_COMMIT) - asked;
+    print_message("%d commits\n", asked);
+    assert_true(asked < LIVE);
+    world_heal(w);
+    await_members(w, KEY("live"), 0);
+    stop_node(&n);
 }
 
 /* ---- ticks */
@@ -280,6 +312,35 @@ static void ticks_that_are_ready_do_not_wait(void **state)
     stop_node(&n);
     print_message("%d requests\n", asked);
     assert_true(asked < TICKS);
+}
+
+/* Jobs that are due, and whose records are no JSON. */
+static void plant_stuck(world *w)
+{
+    char key[64];
+
+    for (int i = 0; i < STUCK; i++) {
+        (void)snprintf(key, sizeof(key), KEY("job/stuck%d"), i);
+        CHECK(DIBS_OK, dibs_state_set(w->keep, key, "{", 1, 0, NULL, err));
+    }
+    plant_many(w, KEY("due"), "stuck", "", STUCK);
+}
+
+static void ticks_behind_many_that_are_stuck_are_done(void **state)
+{
+    world *w = *state;
+    first_call call = {.w = w, .step = DIBS__STEP_GET};
+    node n;
+
+    plant_stuck(w);
+    open_node(&n, w, 2 * TTL_MS, 20);
+    CHECK(DIBS_OK, dibs_jobs_add(n.jobs, "own", note_first, &call,
+                                 DIBS_JOB_OPTS(.schedule = "@every 1s"), err));
+    publish(&n);
+    start_node(&n);
+    await_call(&call);
+    stop_node(&n);
+    assert_int_equal(count_up_to(w, KEY("due"), STUCK), DIBS_LOOK_MAX);
 }
 
 /* ---- turns */
@@ -469,6 +530,60 @@ static void a_job_that_is_full_is_asked_for_once(void **state)
     assert_true(asked < 2 * looks + 4);
 }
 
+static void add_limited(node *n, long_call *call)
+{
+    char name[16];
+
+    for (int i = 0; i < FULL; i++) {
+        (void)snprintf(name, sizeof(name), "full%d", i);
+        CHECK(DIBS_OK,
+              dibs_jobs_add(n->jobs, name, wait_long, call,
+                            DIBS_JOB_OPTS(.more = "max_running: 1"), err));
+    }
+}
+
+/* Runs of all of them, some of which wait; returns when as many are under way as may. */
+static void fill_jobs(world *w)
+{
+    char name[16], run[DIBS_RUN_SIZE];
+
+    for (int i = 0; i < FULL * FULL_RUNS; i++) {
+        (void)snprintf(name, sizeof(name), "full%d", i % FULL);
+        CHECK(DIBS_OK, dibs_job_start(w->other, name, NULL, run, err));
+    }
+    await_members(w, KEY("live"), FULL);
+}
+
+/* The other node has room, and of all that is ready only the run of "last" may begin. */
+static void a_run_behind_many_full_jobs_is_claimed(void **state)
+{
+    world *w = *state;
+    first_call last = {.w = w, .step = DIBS__STEP_GET};
+    long_call call = {0};
+    node busy = {.w = w}, n;
+
+    CHECK(DIBS_OK, dibs_jobs_open(w->other,
+                                  DIBS_JOBS_OPTS(.ttl_ms = pace_ms(2 * TTL_MS),
+                                                 .slots = FULL),
+                                  &busy.jobs, err));
+    add_limited(&busy, &call);
+    publish(&busy);
+    start_node(&busy);
+    fill_jobs(w);
+    open_node(&n, w, 2 * TTL_MS, 20);
+    add_limited(&n, &call);
+    CHECK(DIBS_OK, dibs_jobs_add(n.jobs, "last", note_first, &last,
+                                 DIBS_JOB_OPTS(.description = "last"), err));
+    publish(&n);
+    start_node(&n);
+    run_job(w, "last");
+    assert_int_equal(count_members(w, KEY("live")), FULL);
+    atomic_store(&call.may_end, 1);
+    await_members(w, KEY("live"), 0);
+    stop_node(&n);
+    stop_node(&busy);
+}
+
 /* ---- history */
 
 static bool is_gone(world *w)
@@ -632,31 +747,25 @@ static void a_large_batch_is_counted_once(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_node_with_bad_entries_is_idle,
-                                        world_setup, world_teardown),
-        cmocka_unit_test_setup_teardown(members_that_are_no_steps_go,
-                                        world_setup, world_teardown),
+        WORLD_TEST(a_node_with_bad_entries_is_idle),
+        WORLD_TEST(members_that_are_no_steps_go),
         WORLD_TEST(a_node_that_sweeps_stops),
-        cmocka_unit_test_setup_teardown(ticks_end_when_the_store_is_away,
-                                        world_setup, world_teardown),
-        cmocka_unit_test_setup_teardown(ticks_that_are_ready_do_not_wait,
-                                        world_setup, world_teardown),
-        cmocka_unit_test_setup_teardown(slow_ticks_end_no_call, world_setup,
-                                        world_teardown),
-        cmocka_unit_test_setup_teardown(the_turns_of_others_are_waited_for,
-                                        world_setup, world_teardown),
+        WORLD_TEST(a_long_sweep_is_in_no_runs_way),
+        WORLD_TEST(ticks_behind_many_that_are_stuck_are_done),
+        WORLD_TEST(a_run_behind_many_full_jobs_is_claimed),
+        WORLD_TEST(ticks_end_when_the_store_is_away),
+        WORLD_TEST(ticks_that_are_ready_do_not_wait),
+        WORLD_TEST(slow_ticks_end_no_call),
+        WORLD_TEST(the_turns_of_others_are_waited_for),
         WORLD_TEST(steps_that_no_node_can_execute_are_in_nobodys_way),
         WORLD_TEST(a_node_that_reads_ready_steps_stops),
         WORLD_TEST(a_job_that_is_full_is_asked_for_once),
-        cmocka_unit_test_setup_teardown(a_long_history_is_in_no_runs_way,
-                                        world_setup, world_teardown),
+        WORLD_TEST(a_long_history_is_in_no_runs_way),
         WORLD_TEST(a_node_that_drops_definitions_stops),
         WORLD_TEST(old_definitions_go_in_several_looks),
         WORLD_TEST(a_batch_that_is_gone_is_in_no_runs_way),
-        cmocka_unit_test_setup_teardown(a_wait_for_a_batch_outlasts_a_blip,
-                                        world_setup, world_teardown),
-        cmocka_unit_test_setup_teardown(a_large_batch_is_counted_once,
-                                        world_setup, world_teardown),
+        WORLD_TEST(a_wait_for_a_batch_outlasts_a_blip),
+        WORLD_TEST(a_large_batch_is_counted_once),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
