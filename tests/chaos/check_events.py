@@ -5,10 +5,9 @@
 #
 # It knows what was published and trimmed, what each consumer got, and what each process was
 # told; of the store it believes no more than the last position of the topic.
-import sqlite3
 import sys
 
-SHOWN = 5
+from witness_db import breaches, number, open_db, print_breaches, print_sum
 
 # All that a group was told of: events, and the ranges of its gaps. A gap between two events of
 # one turn hides what lies between them, and nothing else.
@@ -67,29 +66,14 @@ CHECKS = [
      "SELECT count(DISTINCT grp) FROM accepted HAVING count(DISTINCT grp) < 2"),
 ]
 
-
-def breaches(db):
-    """[(what, rows)] of what does not hold."""
-    found = []
-    for what, query in CHECKS:
-        rows = db.execute(query).fetchall()
-        if rows:
-            found.append((what, rows))
-    return found
-
-
-def number(db, query):
-    return db.execute(query).fetchone()[0] or 0
+INDEXES = {'publish_position': 'publish (position)', 'got_seq': 'got (seq)',
+           'got_kind': 'got (grp, kind, since)'}
 
 
 def main(folder):
-    db = sqlite3.connect(f'{folder}/witness.db')
-    db.execute('CREATE INDEX IF NOT EXISTS publish_position ON publish (position)')
-    db.execute('CREATE INDEX IF NOT EXISTS got_seq ON got (seq)')
-    db.execute('CREATE INDEX IF NOT EXISTS got_kind ON got (grp, kind, since)')
-    found = breaches(db)
-    for what, rows in found:
-        print(f'{what}: {len(rows)} times, as {rows[:SHOWN]}')
+    db = open_db(folder, INDEXES)
+    found = breaches(db, CHECKS)
+    print_breaches(found)
     appends = number(db, 'SELECT count(*) FROM publish')
     got = number(db, 'SELECT count(*) FROM got WHERE kind = 0')
     again = got - number(db, 'SELECT count(*) FROM (SELECT DISTINCT grp, position FROM got WHERE kind = 0)')
@@ -98,9 +82,7 @@ def main(folder):
           f'{number(db, "SELECT count(*) FROM got WHERE kind = 1")} gaps after '
           f'{number(db, "SELECT count(*) FROM trim")} trims; '
           f'{number(db, "SELECT count(*) FROM (SELECT DISTINCT grp, who, turn FROM got)")} turns')
-    print(f'operations {appends + got}, holds {got}, '
-          f'faults {number(db, "SELECT max(faults) FROM final")}, '
-          f'violations {sum(len(rows) for _, rows in found)}, not promised 0')
+    print_sum(db, found, appends + got, got)
     return 1 if found else 0
 
 

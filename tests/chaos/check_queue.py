@@ -5,12 +5,11 @@
 #
 # It knows what was pushed, what was done, and what each process was told; of the store
 # it believes no more than the counts at the end, which have to agree with that.
-import sqlite3
 import sys
 
-NONE, OK, NOT, UNSURE = range(4)
-SHOWN = 5
+from witness_db import breaches, number, open_db, print_breaches, print_sum
 
+# `how` is what a process was told: 0 nothing, 1 yes, 2 no, 3 that nobody knows.
 # A breach, and a query whose rows are its cases.
 CHECKS = [
     ('lost: a push was answered, and nobody did its item',
@@ -58,36 +57,19 @@ CHECKS = [
     ('nothing was done', "SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM told WHERE how = 1)"),
 ]
 
-
-def breaches(db):
-    """[(what, rows)] of what does not hold."""
-    found = []
-    for what, query in CHECKS:
-        rows = db.execute(query).fetchall()
-        if rows:
-            found.append((what, rows))
-    return found
-
-
-def number(db, query):
-    return db.execute(query).fetchone()[0] or 0
+INDEXES = {'effect_item': 'effect (queue, id, fence)', 'effect_seq': 'effect (seq)'}
 
 
 def main(folder):
-    db = sqlite3.connect(f'{folder}/witness.db')
-    db.execute('CREATE INDEX IF NOT EXISTS effect_item ON effect (queue, id, fence)')
-    db.execute('CREATE INDEX IF NOT EXISTS effect_seq ON effect (seq)')
-    found = breaches(db)
-    for what, rows in found:
-        print(f'{what}: {len(rows)} times, as {rows[:SHOWN]}')
+    db = open_db(folder, INDEXES)
+    found = breaches(db, CHECKS)
+    print_breaches(found)
     pushes = number(db, 'SELECT count(*) FROM push')
     effects = number(db, 'SELECT count(*) FROM effect')
     again = effects - number(db, 'SELECT count(*) FROM (SELECT DISTINCT queue, id FROM effect)')
     print(f'{pushes} pushes, of which {number(db, "SELECT count(*) FROM push WHERE how <> 1")} without '
           f'an answer; {again} deliveries were not the first')
-    print(f'operations {pushes + effects}, holds {effects}, '
-          f'faults {number(db, "SELECT max(faults) FROM final")}, '
-          f'violations {sum(len(rows) for _, rows in found)}, not promised 0')
+    print_sum(db, found, pushes + effects, effects)
     return 1 if found else 0
 
 

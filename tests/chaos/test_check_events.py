@@ -7,6 +7,7 @@ import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import check_events
+import witness_db
 
 SCHEMA = """
 CREATE TABLE publish (seq INTEGER PRIMARY KEY, who INTEGER, how INTEGER, position INTEGER);
@@ -68,7 +69,7 @@ PLANTED = [
 def find(change=''):
     db = sqlite3.connect(':memory:')
     db.executescript(SCHEMA + GOOD + change)
-    return [what for what, _ in check_events.breaches(db)]
+    return [what for what, _ in witness_db.breaches(db, check_events.CHECKS)]
 
 
 def main():

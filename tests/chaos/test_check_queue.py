@@ -6,6 +6,7 @@ import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import check_queue
+import witness_db
 
 SCHEMA = """
 CREATE TABLE push (seq INTEGER PRIMARY KEY, queue INTEGER, who INTEGER, how INTEGER, id INTEGER);
@@ -56,7 +57,7 @@ PLANTED = [
 def find(change=''):
     db = sqlite3.connect(':memory:')
     db.executescript(SCHEMA + GOOD + change)
-    return [what for what, _ in check_queue.breaches(db)]
+    return [what for what, _ in witness_db.breaches(db, check_queue.CHECKS)]
 
 
 def main():
