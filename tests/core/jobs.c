@@ -1,6 +1,7 @@
 /* jobs.c - functions as jobs, through the public interface. */
 /* SPDX-License-Identifier: MIT */
 #include "core.h"
+#include "node_thread.h"
 
 #include <poll.h>
 #include <pthread.h>
@@ -19,9 +20,7 @@ typedef struct node {
     char board[64];
     dibs_client *cl;
     dibs_jobs *jobs;
-    pthread_t thread;
-    dibs_status rc;
-    dibs_error err;
+    node_thread run;
 } node;
 
 static const dibs_jobs_opts fast = {.size = sizeof(fast), .look_ms = 20};
@@ -36,30 +35,16 @@ static void make_node(node *n, const char *board, dibs_jobs_opts opts)
     CHECK(DIBS_OK, dibs_jobs_open(n->cl, &opts, &n->jobs, err));
 }
 
-static void *run_node(void *arg)
-{
-    node *n = arg;
-
-    n->rc = dibs_jobs_run(n->jobs, &n->err);
-    return NULL;
-}
-
 /* What it defines is in the store when this returns. */
 static void start_node(node *n)
 {
     CHECK(DIBS_OK, dibs_jobs_publish(n->jobs, err));
-    assert_int_equal(pthread_create(&n->thread, NULL, run_node, n), 0);
+    node_thread_start(&n->run, n->jobs);
 }
 
 static void stop_node(node *n)
 {
-    dibs_jobs_stop(n->jobs);
-    dibs_jobs_stop(n->jobs);
-    pthread_join(n->thread, NULL);
-    if (n->rc != DIBS_OK)
-        print_message("%s\n", n->err.message);
-    assert_status(n->rc, DIBS_OK);
-    dibs_jobs_close(n->jobs);
+    node_thread_stop(&n->run);
     dibs_close(n->cl);
 }
 

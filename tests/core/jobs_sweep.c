@@ -3,9 +3,9 @@
  * then. */
 /* SPDX-License-Identifier: MIT */
 #include "core.h"
+#include "node_thread.h"
 
 #include <inttypes.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -24,8 +24,7 @@ typedef struct bench {
     char board[64];
     dibs_client *cl;
     dibs_jobs *jobs;
-    pthread_t thread;
-    dibs_status rc;
+    node_thread run;
 } bench;
 
 static dibs_status fail_at_first(dibs_run *run, void *arg, dibs_error *err)
@@ -52,15 +51,6 @@ static dibs_status do_nothing(dibs_run *run, void *arg, dibs_error *err)
     return DIBS_OK;
 }
 
-static void *run_node(void *arg)
-{
-    bench *b = arg;
-    dibs_error err = {0};
-
-    b->rc = dibs_jobs_run(b->jobs, &err);
-    return NULL;
-}
-
 /* A node that begins cleans up with its first look. */
 static void start_node(bench *b)
 {
@@ -79,16 +69,7 @@ static void start_node(bench *b)
     CHECK(DIBS_OK, dibs_jobs_add(b->jobs, "limited", await_stop, NULL,
                                  DIBS_JOB_OPTS(.run_timeout_ms = 100), err));
     CHECK(DIBS_OK, dibs_jobs_publish(b->jobs, err));
-    assert_int_equal(pthread_create(&b->thread, NULL, run_node, b), 0);
-}
-
-static void stop_node(bench *b)
-{
-    dibs_jobs_stop(b->jobs);
-    dibs_jobs_stop(b->jobs);
-    pthread_join(b->thread, NULL);
-    assert_status(b->rc, DIBS_OK);
-    dibs_jobs_close(b->jobs);
+    node_thread_start(&b->run, b->jobs);
 }
 
 static void begin_bench(bench *b)
@@ -213,7 +194,7 @@ static void members_go_when_their_batch_is_gone(void **state)
         snprintf(name, sizeof(name), "b%d", i);
         run_batch(&b, name, MEMBERS, MEMBERS);
     }
-    stop_node(&b);
+    node_thread_stop(&b.run);
     assert_int_equal(count_members(&b, "trim").count, BATCHES + 1);
     /* A week later, but for the last of them. */
     for (int i = 0; i <= BATCHES; i++) {
@@ -225,7 +206,7 @@ static void members_go_when_their_batch_is_gone(void **state)
     }
     start_node(&b);
     core_until(is_swept, &b);
-    stop_node(&b);
+    node_thread_stop(&b.run);
     for (int i = 0; i < BATCHES; i++) {
         snprintf(name, sizeof(name), "batch/b%d", i);
         assert_int_equal(count_members(&b, name).count, 0);
@@ -256,13 +237,13 @@ static void a_batch_that_nobody_completes_is_forgotten(void **state)
     (void)state;
     begin_bench(&b);
     run_batch(&b, "new", 1, 2);
-    stop_node(&b);
+    node_thread_stop(&b.run);
     enter(&b, "trim", "batch/new", 1);
     make_old(&b, "batch/gone", ",\"started\":1,\"waiters\":[\"part.none\"]");
     make_old(&b, "batch/lives", ",\"started\":2");
     start_node(&b);
     core_until(is_swept, &b);
-    stop_node(&b);
+    node_thread_stop(&b.run);
     assert_false(has_record(&b, "batch/gone"));
     assert_int_equal(count_members(&b, "batch/gone").count, 0);
     /* Another member may end. */
@@ -331,7 +312,7 @@ static void history_behind_many_runs_goes(void **state)
 
     (void)state;
     begin_bench(&b);
-    stop_node(&b);
+    node_thread_stop(&b.run);
     snprintf(job, sizeof(job), "%s/part", b.board);
     CHECK(DIBS_OK, dibs_job_start(b.cl, job, NULL, run, err));
     snprintf(inner, sizeof(inner), "run/%s", strchr(run, '/') + 1);
@@ -342,7 +323,7 @@ static void history_behind_many_runs_goes(void **state)
     enter(&b, "trim", "part", 1);
     start_node(&b);
     core_until(has_no_expired, &b);
-    stop_node(&b);
+    node_thread_stop(&b.run);
     CHECK(DIBS_OK,
           dibs_state_get(b.cl, key_of(&b, "run/part.live0"), &record, err));
     dibs_value_free(&record);
@@ -407,7 +388,7 @@ static void bad_entries_are_in_nobodys_way(void **state)
 
     (void)state;
     begin_bench(&b);
-    stop_node(&b);
+    node_thread_stop(&b.run);
     plant(&b, "retry", "/main", "run/");
     plant(&b, "deadline", "", "run/");
     plant(&b, "resume", "", "run/");
@@ -422,7 +403,7 @@ static void bad_entries_are_in_nobodys_way(void **state)
     await_end(&b, limited, DIBS_RUN_FAILED);
     await_end(&b, whole, DIBS_RUN_OK);
     core_until(has_no_member, &b);
-    stop_node(&b);
+    node_thread_stop(&b.run);
     assert_int_equal(count_members(&b, "retry").count, BAD);
     dibs_close(b.cl);
 }

@@ -10,15 +10,6 @@ static dibs_status do_nothing(dibs_run *run, void *arg, dibs_error *err)
     return DIBS_OK;
 }
 
-static void *run_node(void *arg)
-{
-    node *n = arg;
-    dibs_error err = {0};
-
-    n->rc = dibs_jobs_run(n->jobs, &err);
-    return NULL;
-}
-
 void open_node(node *n, world *w, int64_t ttl_ms, int64_t look_ms)
 {
     *n = (node){.w = w};
@@ -37,21 +28,17 @@ void publish(node *n)
 
 void start_node(node *n)
 {
-    assert_int_equal(pthread_create(&n->thread, NULL, run_node, n), 0);
+    node_thread_start(&n->run, n->jobs);
 }
 
 void join_node(node *n)
 {
-    pthread_join(n->thread, NULL);
-    assert_status(n->rc, DIBS_OK);
-    dibs_jobs_close(n->jobs);
+    node_thread_join(&n->run);
 }
 
 void stop_node(node *n)
 {
-    dibs_jobs_stop(n->jobs);
-    dibs_jobs_stop(n->jobs);
-    join_node(n);
+    node_thread_stop(&n->run);
 }
 
 dibs_status wait_long(dibs_run *run, void *arg, dibs_error *err)

@@ -4,10 +4,10 @@
 #define DIBS_FAULT_NODE_WORLD_H
 
 #include "fault_world.h"
+#include "node_thread.h"
 
 #include <dibs/jobs.h>
 #include <dibs/state.h>
-#include <pthread.h>
 
 enum { NODE_WAIT_MS = 60000 };
 
@@ -17,8 +17,7 @@ enum { NODE_WAIT_MS = 60000 };
 typedef struct node {
     world *w;
     dibs_jobs *jobs;
-    pthread_t thread;
-    dibs_status rc;
+    node_thread run;
 } node;
 
 /* A node with the job "part", which does nothing; others may be added before it is
