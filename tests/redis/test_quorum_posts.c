@@ -26,10 +26,17 @@ static dibs_status count_grant(struct dibs__store *st, const dibs__voter *voter,
                                  word, err);
 }
 
+/* The next release to this node is not sent, as while it is connected to again. */
+static _Atomic(struct dibs__store *) refusing;
+
 static dibs_status
 count_release(struct dibs__store *st, const dibs__leave *leave,
               dibsx_nsec deadline, dibs_error *err)
 {
+    struct dibs__store *armed = st;
+
+    if (atomic_compare_exchange_strong(&refusing, &armed, NULL))
+        return DIBS_UNAVAIL;
     atomic_fetch_add(&long_ways, 1);
     return node_ops->lease->release(st, leave, deadline, err);
 }
@@ -49,6 +56,8 @@ post_release(struct dibs__store *st, const dibs__voter *voter,
     struct dibs__store *armed = st;
     dibs__sent *sent;
 
+    if (atomic_load(&refusing) == st)
+        return NULL;
     if (!atomic_compare_exchange_strong(&lossy, &armed, NULL))
         return node_ops->vote->post->release(st, voter, leave, deadline);
     sent = node_ops->vote->post->release(st, voter, &nobody, deadline);
@@ -272,12 +281,10 @@ static void a_late_node_that_lacks_the_script_gets_it(void **state)
     dibs__store_close(st);
 }
 
-/* A release that a node never got, or never answered, is sent to it again: else the lease
- * would be there for the rest of its ttl. */
-static void a_release_that_was_lost_is_sent_again(void **state)
+/* A lease on all nodes is given back, and one of them misses that. */
+static void release_missed_by(quorum *q, dibs__store *st,
+                              _Atomic(struct dibs__store *) *armed)
 {
-    quorum *q = *state;
-    dibs__store *st = open_store(q);
     char owner[DIBS_OWNER_SIZE];
     uint64_t fence;
 
@@ -286,10 +293,31 @@ static void a_release_that_was_lost_is_sent_again(void **state)
     CHECK(DIBS_OK, acquire(st, "a", owner, &fence, err));
     quorum_await_holding(q, "a", QUORUM_NODES);
     await_quiet(st);
-    atomic_store(&lossy, dibs__quorum_of(st)->nodes[0].st);
+    atomic_store(armed, dibs__quorum_of(st)->nodes[0].st);
     CHECK(DIBS_OK, release(st, "a", owner, err));
+}
+
+/* A release that a node never got, or never answered, is sent to it again: else the lease
+ * would be there for the rest of its ttl. */
+static void a_release_that_was_lost_is_sent_again(void **state)
+{
+    quorum *q = *state;
+    dibs__store *st = open_store(q);
+
+    release_missed_by(q, st, &lossy);
     assert_null(atomic_load(&lossy));
     quorum_await_holding(q, "a", 0);
+    dibs__store_close(st);
+}
+
+static void a_release_that_was_not_sent_is_sent(void **state)
+{
+    quorum *q = *state;
+    dibs__store *st = open_store(q);
+
+    release_missed_by(q, st, &refusing);
+    quorum_await_holding(q, "a", 0);
+    assert_null(atomic_load(&refusing));
     dibs__store_close(st);
 }
 
@@ -449,6 +477,7 @@ int main(void)
         QUORUM_TEST(a_late_node_ends_as_the_others),
         QUORUM_TEST(a_late_node_that_lacks_the_script_gets_it),
         QUORUM_TEST(a_release_that_was_lost_is_sent_again),
+        QUORUM_TEST(a_release_that_was_not_sent_is_sent),
         QUORUM_TEST(a_node_that_stays_late_is_in_nobodys_way),
         QUORUM_TEST(a_close_ends_what_is_late),
         QUORUM_TEST(a_name_that_is_held_is_refused),

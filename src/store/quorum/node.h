@@ -92,7 +92,7 @@ void dibs__node_fini(dibs__node *nd);
 bool dibs__node_enqueue(dibs__node *nd, dibs__request_kind kind,
                         dibs__job *job);
 
-/* Wakes the thread after it got a job. Locks: none held. */
+/* Wakes the thread after it got a job; best without the mutex, for which it waits. */
 void dibs__node_wake(dibs__node *nd, dibs__request_kind kind);
 
 /* A request that was sent is late from now on; its answer matters until the deadline.

@@ -19,6 +19,7 @@ bool dibs__round_init(dibs__round *rd, dibs__quorum *qm, dibs__round_fn *ask,
     rd->ask = ask;
     rd->refs = 1;
     rd->deadline = deadline;
+    rd->span = deadline - dibsx_now();
     rd->ballot.count = qm->count;
     return dibsx_cond_init(&rd->cond);
 }

@@ -61,6 +61,7 @@ struct dibs__round {
     dibs__enough_fn *enough; /* of the asker that waits; NULL: none does yet */
     unsigned refs;
     dibsx_nsec deadline;
+    dibsx_nsec span; /* until then, when it was made */
     pthread_cond_t cond;
     dibs__ballot ballot;
     dibs__slot slots[DIBS__NODES_MAX];

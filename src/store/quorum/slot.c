@@ -7,6 +7,9 @@
 #include "base/fail.h"
 #include <sys/eventfd.h>
 
+/* So many jobs of a node, and none is asked again. */
+enum { AGAIN_MAX = 16 };
+
 void dibs__slot_cast(dibs__round *rd, size_t node, dibs_status rc)
 {
     rd->ballot.votes[node] = (dibs__vote){.in = true, .rc = rc};
@@ -87,10 +90,13 @@ static void note_doubt(dibs__job *job)
             dibsx_after_ms(dibsx_now(), DIBS__TOMB_MS);
 }
 
-/* The slot stays done: the round does not wait for this. */
+/* The slot stays done: the round does not wait for this. Nothing new is asked of a
+ * quorum that is being closed. */
 static void begin_again(dibs__job *job)
 {
-    (void)job;
+    const dibs__round *rd = job->round;
+
+    job->deadline = rd->qm->stopping ? 0 : dibsx_now() + rd->span;
 }
 
 static void end_again(dibs__job *job)
@@ -101,7 +107,8 @@ static void end_again(dibs__job *job)
 
 /* The round has its vote, and the node is asked once more: a release that was lost
  * would leave the lease there for the rest of its ttl. The reference to the round goes
- * with the job. False: it is not asked. Locks: qm->mutex. */
+ * with the job. A node that is away gets few of them, for they take its thread's time.
+ * False: it is not asked. Locks: qm->mutex. */
 static bool ask_again(dibs__job *job)
 {
     static const dibs__job_ops ops = {.begin = begin_again,
@@ -110,10 +117,10 @@ static bool ask_again(dibs__job *job)
     dibs__round *rd = job->round;
     dibs__node *nd = &rd->qm->nodes[job->node];
 
-    if (!rd->goes_on || job->vote.rc != DIBS_UNKNOWN || rd->qm->stopping)
+    if (!rd->goes_on || !dibsx_is_away(job->vote.rc) || rd->qm->stopping ||
+        nd->queues[rd->kind].count >= AGAIN_MAX)
         return false;
     job->ops = &ops;
-    job->deadline = dibsx_after_ms(dibsx_now(), rd->qm->node_timeout_ms);
     if (!dibs__node_enqueue(nd, rd->kind, job))
         return false;
     dibs__node_wake(nd, rd->kind);
