@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static const dibs__option options[] = {
@@ -158,14 +159,44 @@ static dibs_status fail_file(dibs_error *err, const char *path)
                          strerror(number));
 }
 
+/* Where the file will be: the rename would replace a link, or a device. */
+static dibs_status find_target(dibs__token_file *file, dibs_error *err)
+{
+    struct stat there;
+    int len;
+
+    if (stat(file->path, &there) != 0) {
+        len = snprintf(file->target, sizeof(file->target), "%s", file->path);
+        if (len < 0 || (size_t)len >= sizeof(file->target))
+            errno = ENAMETOOLONG;
+        return errno == ENOENT ? DIBS_OK : fail_file(err, file->path);
+    }
+    if (S_ISDIR(there.st_mode)) {
+        errno = EISDIR;
+        return fail_file(err, file->path);
+    }
+    if (!S_ISREG(there.st_mode))
+        return dibsx_fail(err, DIBS_INVALID,
+                          "%s is a device, a pipe or a socket, and a token is "
+                          "written to a file; name one",
+                          file->path);
+    return realpath(file->path, file->target) ? DIBS_OK
+                                              : fail_file(err, file->path);
+}
+
 dibs_status
 dibs__token_file_open(dibs__token_file *file, const char *path, dibs_error *err)
 {
+    dibs_status rc;
     int len;
 
     file->path = path;
     file->fd = -1;
-    len = snprintf(file->draft, sizeof(file->draft), "%s.XXXXXX", path);
+    file->draft[0] = '\0';
+    rc = find_target(file, err);
+    if (rc != DIBS_OK)
+        return rc;
+    len = snprintf(file->draft, sizeof(file->draft), "%s.XXXXXX", file->target);
     if (len < 0 || (size_t)len >= sizeof(file->draft)) {
         file->draft[0] = '\0';
         errno = ENAMETOOLONG;
@@ -192,7 +223,7 @@ dibs__token_file_put(dibs__token_file *file, const char *lines, dibs_error *err)
         close(fd);
         return rc;
     }
-    if (close(fd) != 0 || rename(file->draft, file->path) != 0)
+    if (close(fd) != 0 || rename(file->draft, file->target) != 0)
         return fail_file(err, file->path);
     file->draft[0] = '\0';
     return DIBS_OK;

@@ -40,9 +40,11 @@ DIBS_MUST_CHECK dibs_status dibs__token_read(const dibs__command *cmd,
                                              dibs_error *err);
 
 /* A file that appears whole or not at all: made beside its place before the
- * lease is taken, so that a folder that cannot be written is found in time. */
+ * lease is taken, so that a folder that cannot be written is found in time. Takes the
+ * place of a file only, never of a device or a pipe. */
 typedef struct dibs__token_file {
-    const char *path;
+    const char *path;      /* as it was given */
+    char target[PATH_MAX]; /* what that is, behind links */
     char draft[PATH_MAX];
     int fd;
 } dibs__token_file;

@@ -81,16 +81,39 @@ static int print_and_ack(pop *p)
     return code;
 }
 
+/* Nobody has the token: the item would be out for all of its ttl. If the store does not
+ * answer, it is. */
+static void give_back(const pop *p)
+{
+    dibs_item *item = NULL;
+    dibs_error err = {0};
+    dibs_status rc = dibs_queue_adopt(p->queue, p->token, &item, &err);
+
+    if (rc == DIBS_OK)
+        rc =
+            dibs_item_nack(item, 0, "its token could not be handed over", &err);
+    if (rc != DIBS_OK)
+        (void)dibs__cli_fail(p->cmd, &err);
+    dibs_item_free(item);
+}
+
 static int print_and_leave(pop *p)
 {
     char line[DIBS_ITEM_TOKEN_SIZE + 1];
     dibs_error err = {0};
     dibs_status rc = dibs_item_detach(p->item, p->token, &err);
+    int code;
 
+    if (rc != DIBS_OK)
+        return dibs__cli_fail(p->cmd, &err);
     snprintf(line, sizeof(line), "%s\n", p->token);
-    if (rc == DIBS_OK && p->file.path)
+    if (p->file.path)
         rc = dibs__token_file_put(&p->file, line, &err);
-    return rc == DIBS_OK ? print_item(p) : dibs__cli_fail(p->cmd, &err);
+    code = rc == DIBS_OK ? print_item(p) : dibs__cli_fail(p->cmd, &err);
+    /* A token that is in its file can still be used. */
+    if (code && (rc != DIBS_OK || !p->file.path))
+        give_back(p);
+    return code;
 }
 
 static int64_t wait_of(const dibs__command *cmd)

@@ -179,6 +179,21 @@ class TokenFiles(Case):
         self.ok("acquire", "x", "--token-file", path)
         self.ok("check", "x", "--token-file", path)
 
+    def test_a_link_stays_one(self):
+        path = self.write("token", "old")
+        os.symlink("token", self.path("link"))
+        self.ok("acquire", "x", "--token-file", self.path("link"))
+        self.assertTrue(os.path.islink(self.path("link")))
+        self.ok("check", "x", "--token-file", path)
+
+    def test_only_files_are_replaced(self):
+        os.mkfifo(self.path("pipe"))
+        os.mkdir(self.path("folder"))
+        for name, why in (("pipe", "name one"), ("folder", "Is a directory")):
+            self.assertIn(why, self.fails(64, "acquire", "x", "--token-file", self.path(name)))
+            self.assertIsNone(self.show("x"))
+        self.assertTrue(stat.S_ISFIFO(os.stat(self.path("pipe")).st_mode))
+
     def test_nothing_is_left_after_a_refusal(self):
         self.acquire("x")
         path = self.write("token", "old")

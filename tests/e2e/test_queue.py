@@ -118,6 +118,16 @@ class Pop(QueueCase):
         self.assertEqual(self.stats("ready", "out", "acked"), [0, 0, 1])
         self.assertTrue(self.dibs("queue", "ack", "q", "--token-file", "t").returncode == 122)
 
+    def test_a_token_that_nobody_gets(self):
+        self.push("one")
+        with open("/dev/full", "w", encoding="ascii") as full:
+            result = subprocess.run([DIBS, "queue", "pop", "q", "--json"], stdout=full, stderr=subprocess.PIPE, text=True,
+                                    env=self.env, check=False)
+        self.assertEqual(result.returncode, 70, result.stderr)
+        self.assertEqual(self.stats("ready", "out"), [1, 0])
+        self.fails(64, "queue", "pop", "q", "--token-file", self.folder)
+        self.assertEqual(self.stats("ready", "out"), [1, 0])
+
     def test_nothing_there(self):
         self.fails(75, "queue", "pop", "q", "-n", "--ack")
         self.fails(7, "queue", "pop", "q", "-w", "10ms", "--ack", "-E", "7")
