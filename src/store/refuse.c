@@ -78,3 +78,23 @@ dibs__refuse_shared(const char *name, const char *who, dibs_error *err)
 {
     return in_the_way(name, "shared", who, err);
 }
+
+static const char *plural(int64_t count)
+{
+    return count == 1 ? "" : "s";
+}
+
+dibs_status dibs__refuse_removal(int64_t items, int64_t dead, int64_t consumers,
+                                 dibs_error *err)
+{
+    if (items == 0 && dead == 0)
+        return dibsx_fail(err, DIBS_BUSY,
+                          "the queue has %lld consumer%s; try again when it "
+                          "has none",
+                          (long long)consumers, plural(consumers));
+    return dibsx_fail(err, DIBS_BUSY,
+                      "the queue has %lld item%s, %lld dead letter%s and %lld "
+                      "consumer%s; purge it first",
+                      (long long)items, plural(items), (long long)dead,
+                      plural(dead), (long long)consumers, plural(consumers));
+}

@@ -27,4 +27,8 @@ dibs__refuse_held(const char *name, const char *who, dibs_error *err);
 dibs_status
 dibs__refuse_shared(const char *name, const char *who, dibs_error *err);
 
+/* DIBS_BUSY: a queue that is to be removed still has these. */
+dibs_status dibs__refuse_removal(int64_t items, int64_t dead, int64_t consumers,
+                                 dibs_error *err);
+
 #endif

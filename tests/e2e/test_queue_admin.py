@@ -161,6 +161,14 @@ class QueueAdmin(Case):
         self.assertEqual(code, 0, shown)
         self.assertEqual(self.dibs("queue", "peek", "mail", "--json").stdout.count("hello"), 0)
 
+    def test_a_queue_in_use_is_not_removed(self):
+        self.ok("queue", "push", "mail", "hello")
+        self.ok("queue", "pop", "mail", "--json", "--ttl", "1h")
+        self.assertIn("the queue has 1 item, 0 dead letters and 1 consumer; purge it first",
+                      self.fails(75, "queue", "rm", "mail"))
+        self.ok("queue", "purge", "mail", "--all", "--yes")
+        self.assertIn("the queue has 1 consumer; try again when it has none", self.fails(75, "queue", "rm", "mail"))
+
     def test_exit_codes(self):
         for verb in ("stats", "peek", "dead", "rm"):
             self.assertIn("there is no queue `none`", self.fails(1, "queue", verb, "none"))

@@ -5,6 +5,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/fail.h"
 #include "store/postgres/queue_full.h"
+#include "store/refuse.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -255,10 +256,7 @@ static dibs_status fail_busy(dibs__pg_answer *answer, dibs_error *err)
         !dibs__pg_word(answer, 0, INT64_MAX, &dead) ||
         !dibs__pg_word(answer, 0, INT64_MAX, &lanes))
         return dibs__pg_odd(err);
-    return dibsx_fail(err, DIBS_BUSY,
-                      "the queue has %lld items, %lld dead letters and %lld "
-                      "lanes; purge it first",
-                      (long long)items, (long long)dead, (long long)lanes);
+    return dibs__refuse_removal(items, dead, lanes, err);
 }
 
 static dibs_status remove_queue(struct dibs__store *st, const char *queue,

@@ -6,7 +6,7 @@
 #include "base/fail.h"
 #include "store/redis/queue_words.h"
 #include "store/redis/scan.h"
-#include <inttypes.h>
+#include "store/refuse.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -306,10 +306,7 @@ static dibs_status fail_busy(const redisReply *reply, dibs_error *err)
     for (size_t i = 0; i < 3; i++)
         if (!dibs__reply_int(dibs__reply_item(reply, 1 + i), &numbers[i]))
             return dibs__reply_odd(err);
-    return dibsx_fail(err, DIBS_BUSY,
-                      "the queue has %" PRId64 " items, %" PRId64
-                      " dead letters and %" PRId64 " lanes; purge it first",
-                      numbers[0], numbers[1], numbers[2]);
+    return dibs__refuse_removal(numbers[0], numbers[1], numbers[2], err);
 }
 
 static dibs_status remove_queue(struct dibs__store *st, const char *queue,

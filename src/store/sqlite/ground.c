@@ -137,7 +137,8 @@ static dibs_status check_file(const char *path, dibs_error *err)
                          number, err);
     }
     if (S_ISDIR(at.st_mode))
-        return fail_path(path, "a folder; name a file in it", EISDIR, err);
+        return fail_path(path, "it is a folder; name a file in it", EISDIR,
+                         err);
     if (!S_ISREG(at.st_mode))
         return dibsx_fail(err, DIBS_REFUSED,
                           "the path is not a plain file; name another (%s)",
@@ -193,7 +194,8 @@ dibs__ground_check(const char *path, bool any_fs, char **out, dibs_error *err)
         return rc;
     name = split_path(realpath(path, real) ? real : path, folder);
     if (!*name)
-        return fail_path(path, "a folder; name a file in it", EISDIR, err);
+        return fail_path(path, "it is a folder; name a file in it", EISDIR,
+                         err);
     rc = check_folder(folder, err);
     if (rc == DIBS_OK && !any_fs)
         rc = check_fs(folder, err);

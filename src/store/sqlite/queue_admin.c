@@ -2,6 +2,7 @@
  * remove, list. Any thread. */
 /* SPDX-License-Identifier: MIT */
 #include "base/fail.h"
+#include "store/refuse.h"
 #include "store/sqlite/shelf.h"
 #include <stdio.h>
 #include <string.h>
@@ -345,12 +346,9 @@ static dibs_status remove_queue(struct dibs__store *st, const char *queue,
         rc = count_all(&shelf, &stats, err);
     if (rc == DIBS_OK &&
         (shelf.base.head.items || shelf.base.head.dead || stats.lanes))
-        rc = dibsx_fail(err, DIBS_BUSY,
-                        "the queue has %llu items, %llu dead letters and %llu "
-                        "lanes; purge it first",
-                        (unsigned long long)shelf.base.head.items,
-                        (unsigned long long)shelf.base.head.dead,
-                        (unsigned long long)stats.lanes);
+        rc = dibs__refuse_removal((int64_t)shelf.base.head.items,
+                                  (int64_t)shelf.base.head.dead,
+                                  (int64_t)stats.lanes, err);
     if (rc == DIBS_OK)
         rc = dibs__sqlite_run(shelf.cn, err, DIBS__SQL_LANE_FORGET, "i",
                               shelf.q);
