@@ -61,7 +61,7 @@ bench-serve: ## measure dibs serve under wrk, beside a bare server of libmicroht
 chaos: ## put every store through every fault, and check what its users relied on (MINUTES=35)
 	@tools/install-packages.sh build test
 	@$(call configure,bench,build/bench)
-	@cmake --build build/bench --target chaos check judge queue_ground job_ground run_ground sidecar_ground sim sim_quorum contract loops cluster_load \
+	@cmake --build build/bench --target chaos check judge queue_ground event_ground job_ground run_ground sidecar_ground sim sim_quorum contract loops cluster_load \
 		failovers test_quorum_faults test_quorum_slots with_redis with_redlock with_postgres \
 		test_postgres_contend -- --quiet
 	@tools/chaos.sh build/bench $(or $(MINUTES),35)

@@ -57,6 +57,13 @@ rows=(
     "run, in strange places|run_ground --in strange"
 )
 
+# An hour later is late to hear that one was not built.
+for row in "${rows[@]}"; do
+    read -ra words <<<"${row#*|}"
+    [ -x "$programs/${words[0]}" ] ||
+        { echo "chaos: there is no $programs/${words[0]}; build it, as make chaos does" >&2; exit 1; }
+done
+
 # Starting, calming down and checking take about half a minute each.
 simulation=$((minutes * 5))
 span=$(((minutes * 60 - simulation) / ${#rows[@]} - 30))
