@@ -13,6 +13,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <string.h>
+#include <unistd.h>
 
 struct dibs__http_tls {
     pthread_mutex_t mutex; /* for ctx */
@@ -33,6 +34,13 @@ static const char *last_reason(void)
 
 static dibs_status bad_file(const char *what, const char *path, dibs_error *err)
 {
+    int number = access(path, R_OK) != 0 ? errno : 0;
+
+    /* OpenSSL has no words for what the kernel says. */
+    if (number)
+        return dibsx_fail_at(err, DIBS_REFUSED, dibsx_errno_name(number),
+                             "cannot read the %s %.200s: %s", what, path,
+                             strerror(number));
     return dibsx_fail_at(err, DIBS_REFUSED, "OpenSSL",
                          "cannot use the %s %.200s: %.80s", what, path,
                          last_reason());

@@ -88,7 +88,9 @@ static dibs_status load_tokens(dibs__serve *sv, dibs_error *err)
     char made[4096];
     dibs_status rc = dibs__serve_setup_load(sv->tokens_path, &tokens, err);
 
-    if (rc == DIBS_NOTFOUND && !sv->opts->tokens) {
+    if (rc == DIBS_NOTFOUND && sv->opts->tokens)
+        rc = dibs__serve_setup_missing(sv->tokens_path, err);
+    else if (rc == DIBS_NOTFOUND) {
         rc = dibs__serve_setup_first(sv->tokens_path, made, sizeof(made), err);
         if (rc == DIBS_OK)
             dibs__serve_say(&sv->log, DIBS_LOG_INFO, "token_made",

@@ -64,6 +64,14 @@ dibs_status dibs__serve_setup_load(const char *path, dibs__serve_tokens **out,
     return rc;
 }
 
+dibs_status dibs__serve_setup_missing(const char *path, dibs_error *err)
+{
+    return dibsx_fail(err, DIBS_REFUSED,
+                      "there is no token file %s; run: dibs access add NAME "
+                      "--role admin --tokens %s",
+                      path, path);
+}
+
 static dibs_status
 write_token(const char *path, const char *token, dibs_error *err)
 {
@@ -113,12 +121,7 @@ dibs_status dibs__serve_check(const dibs__serve_opts *opts, dibs_error *err)
         rc = dibs__serve_setup_load(path, &tokens, err);
     /* The first start makes the default file. */
     if (rc == DIBS_NOTFOUND)
-        rc = opts->tokens ? dibsx_fail(err, DIBS_REFUSED,
-                                       "there is no token file %s; run: dibs "
-                                       "access add NAME --role admin "
-                                       "--tokens %s",
-                                       path, path)
-                          : DIBS_OK;
+        rc = opts->tokens ? dibs__serve_setup_missing(path, err) : DIBS_OK;
     dibsx_free(tokens);
     return rc;
 }

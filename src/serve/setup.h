@@ -19,6 +19,9 @@ DIBS_MUST_CHECK dibs_status dibs__serve_setup_load(const char *path,
                                                    dibs__serve_tokens **out,
                                                    dibs_error *err);
 
+/* DIBS_REFUSED: a token file that was named has to be there. */
+dibs_status dibs__serve_setup_missing(const char *path, dibs_error *err);
+
 /* Makes a token file with one admin token, which is written beside it, for the first
  * start. *made_path is where. */
 DIBS_MUST_CHECK dibs_status dibs__serve_setup_first(const char *path,

@@ -81,6 +81,30 @@ static bool name_fits(const char *name)
     return len > 0 && len < DIBS__SERVE_WHO_MAX && strspn(name, safe) == len;
 }
 
+dibs_status dibs__serve_token_check(const char *name, const char *expires,
+                                    int64_t now_wall_us, dibs_error *err)
+{
+    int64_t wall_us;
+
+    if (!name_fits(name))
+        return dibsx_fail(err, DIBS_INVALID,
+                          "the name '%.80s' is not valid; give up to %d "
+                          "letters, digits and ._@-",
+                          name, DIBS__SERVE_WHO_MAX - 1);
+    if (!expires)
+        return DIBS_OK;
+    if (!read_moment(expires, &wall_us))
+        return dibsx_fail(err, DIBS_INVALID,
+                          "--expires '%.80s' is not a moment; write it as "
+                          "2027-01-31T00:00:00Z",
+                          expires);
+    if (wall_us <= now_wall_us)
+        return dibsx_fail(err, DIBS_INVALID,
+                          "--expires %s has passed; give a moment to come",
+                          expires);
+    return DIBS_OK;
+}
+
 /* A word that restricts a token and is not understood must not be passed over. */
 static dibs_status
 read_rest(const line *ln, dibs__serve_token *item, char **rest)

@@ -68,6 +68,13 @@ DIBS_MUST_CHECK dibs_status dibs__serve_tokens_load(dibs__serve_tokens *tokens,
                                                     const char *path,
                                                     dibs_error *err);
 
+/* DIBS_INVALID: no token can have this name, or end at that moment; NULL: it does not
+ * end. Pure. */
+DIBS_MUST_CHECK dibs_status dibs__serve_token_check(const char *name,
+                                                    const char *expires,
+                                                    int64_t now_wall_us,
+                                                    dibs_error *err);
+
 /* Adds an entry to the file, which is made if it is missing, and writes the new
  * token into `token`. It is shown nowhere else. `expires` NULL: never. */
 DIBS_MUST_CHECK dibs_status dibs__serve_token_add(

@@ -214,9 +214,12 @@ dibs__serve_token_add(const char *path, const char *name, dibs__serve_role role,
     char *before = NULL;
     dibsx_buf text;
     int fd = -1;
-    dibs_status rc = lock_folder(path, &fd, err);
+    dibs_status rc =
+        dibs__serve_token_check(name, expires, dibsx_wall_us(), err);
 
     dibsx_buf_init(&text, FILE_SIZE_MAX);
+    if (rc == DIBS_OK)
+        rc = lock_folder(path, &fd, err);
     if (rc == DIBS_OK)
         rc = read_text(path, &before, err);
     if (rc == DIBS_NOTFOUND)
