@@ -36,17 +36,30 @@ static int64_t span_of(int64_t from_us, int64_t to_us)
 
 /* ---- jobs */
 
+static const char paused[] = "paused", off[] = "off", running[] = "running",
+                  due[] = "due", on_demand[] = "on demand";
+
 const char *dibs__job_row_status(const dibs__board_row *row)
 {
     const dibs__job *job = dibs__board_row_job(row);
 
     if (row->state.paused)
-        return "paused";
+        return paused;
     if (job && !job->enabled)
-        return "off";
+        return off;
     if (row->state.live[0] || row->state.running > 0)
-        return "running";
-    return row->state.next_s ? "due" : "on demand";
+        return running;
+    return row->state.next_s ? due : on_demand;
+}
+
+bool dibs__job_row_is_status(const char *text)
+{
+    static const char *const all[] = {paused, off, running, due, on_demand};
+
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+        if (strcmp(all[i], text) == 0)
+            return true;
+    return false;
 }
 
 static void put_pause(dibsx_json *js, const dibs__job_state *state)

@@ -18,6 +18,9 @@ void dibs__job_definition_json(dibsx_json *js, const dibs__job *job);
 /* "paused", "off", "running", "due" or "on demand". */
 const char *dibs__job_row_status(const dibs__board_row *row);
 
+/* Whether it is one of those. */
+bool dibs__job_row_is_status(const char *text);
+
 /* The pairs of a run; `job` (may be NULL) adds to its steps those that they need. */
 void dibs__run_row_json(dibsx_json *js, const dibs__run *run,
                         const dibs__job *job, bool whole);

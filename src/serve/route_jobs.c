@@ -86,6 +86,12 @@ static bool read_list(dibs__http_exchange *ex, job_list *list)
                                  "?sort= must be name or next");
         return false;
     }
+    if (*list->status && !dibs__job_row_is_status(list->status)) {
+        (void)dibs__serve_refuse(ex, 400, "invalid",
+                                 "?status= must be paused, off, running, due "
+                                 "or on demand");
+        return false;
+    }
     return dibs__serve_ask_query(ex, "limit", 1, LIMIT_MAX, &list->limit);
 }
 

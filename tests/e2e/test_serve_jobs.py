@@ -109,6 +109,7 @@ class Jobs(ServeCase):
             self.assertEqual([job["name"] for job in self.daemon.get("/v1/jobs", query=query).json["items"]], wanted, query)
         self.assertEqual(self.daemon.get("/v1/jobs", query={"sort": "next"}).json["items"][0]["name"], "often")
         self.assert_problem(self.daemon.get("/v1/jobs", query={"sort": "size"}), 400, "invalid")
+        self.assert_problem(self.daemon.get("/v1/jobs", query={"status": "late"}), 400, "invalid")
         self.assert_problem(self.daemon.get("/v1/jobs", query={"board": "a/b"}), 400, "invalid")
         self.assertEqual(self.daemon.get("/v1/jobs", query={"board": "empty"}).json["items"], [])
 
