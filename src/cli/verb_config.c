@@ -210,7 +210,9 @@ static int show_config(const dibs__command *cmd)
 }
 
 static const dibs__option options[] = {
-    {.name = "doc", .hidden = true, .help = "Print docs/config.md."},
+    {.name = "doc",
+     .help = "Print every key of the file with its option and variable, in "
+             "Markdown."},
 };
 
 const dibs__option_rows dibs__options_config =

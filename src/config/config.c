@@ -100,12 +100,34 @@ heed_redis_enabled(const dibs__option_set *set, dibs_error *err)
                            "redis:", DIBS__FROM_ENV, name, name, err);
 }
 
+/* Whether it is a key as the documentation has it, GROUP.KEY; in the file the group is a
+ * line of its own. */
+static bool has_dotted(const dibs__option_set *set, const char *text)
+{
+    for (size_t i = 0; i < set->count; i++) {
+        const char *key = set->row(i)->key;
+
+        if (key && strcmp(key, text) == 0)
+            return strchr(key, '.') != NULL;
+    }
+    return false;
+}
+
 static dibs_status
 unknown_key(const dibs__option_set *set, const char *group,
             const dibsx_yaml_node *key, const char *file, dibs_error *err)
 {
     dibsx_suggest sg = {.typed = key->text};
 
+    if (has_dotted(set, key->text)) {
+        size_t len = strcspn(key->text, ".");
+
+        return dibsx_fail(err, DIBS_INVALID,
+                          "%s:%zu:%zu: '%s' is not one key in the file; write "
+                          "a line '%.*s:' and, indented below it, '%s: ...'",
+                          file, key->line, key->column, key->text, (int)len,
+                          key->text, key->text + len + 1);
+    }
     for (size_t i = 0; i < set->count; i++) {
         const char *own = key_in(set->row(i), group);
 

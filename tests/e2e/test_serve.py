@@ -272,6 +272,7 @@ class Lives(unittest.TestCase):
             (["--trusted-proxies", "proxy.example"], "is no network"),
             (["--tls-key", daemon.file], "without --tls-cert"),
             (["--tls-cert", daemon.file], "cannot use the certificate"),
+            (["--tls-cert", daemon.folder + "/none"], "No such file"),
             (["--listen", "nowhere"], "not an address and a port"),
             (["--base-path", "dibs"], "is not valid"),
             (["--tokens", daemon.folder + "/none"], "dibs access add"),
@@ -287,6 +288,21 @@ class Lives(unittest.TestCase):
         code, text = self.check(daemon, "--tokens", daemon.file)
         self.assertEqual((code, "chmod 600" in text), (78, True), text)
 
+    def test_a_token_file_that_is_missing(self):
+        daemon = self.start()
+        result = daemon.dibs("serve", "--listen", "127.0.0.1:0", "--tokens", daemon.folder + "/none", check=False)
+        self.assertEqual((result.returncode, "dibs access add" in result.stderr), (78, True), result)
+
+    def test_tokens_that_cannot_be(self):
+        daemon = self.start()
+        for args, why in [(["John Doe"], "the name 'John Doe' is not valid"),
+                          (["a read sha256:00\nb"], "is not valid"),
+                          (["x", "--expires", "tomorrow"], "--expires 'tomorrow' is not a moment"),
+                          (["x", "--expires", "2020-01-01T00:00:00Z"], "has passed")]:
+            result = daemon.dibs("access", "add", *args, "--tokens", daemon.folder + "/others", check=False)
+            self.assertEqual((result.returncode, why in result.stderr), (64, True), result)
+        self.assertFalse(os.path.exists(daemon.folder + "/others"))
+
     def test_configuration_file(self):
         daemon = self.start()
         path = daemon.folder + "/serve.yaml"
@@ -297,7 +313,7 @@ class Lives(unittest.TestCase):
         self.assertIn("127.0.0.1:9", json.dumps(values))
         for text, why in [("serve:\n  lisen: a\n", "there is no key 'lisen'; did you mean 'listen'?"),
                           ("serve: 7\n", "'serve' has settings of its own below it"),
-                          ("serve.listen: a\n", "there is no key 'serve.listen'"),
+                          ("serve.listen: a\n", "write a line 'serve:' and, indented below it, 'listen: ...'"),
                           ("listen: a\n", "there is no key 'listen'")]:
             with open(path, "w", encoding="utf-8") as file:
                 file.write(text)
