@@ -12,6 +12,10 @@ import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 const [name, command, ...args] = process.argv.slice(2);
+if (!command || !process.env.DIBS_SERVE_TOKEN) {
+  console.error('usage: DIBS_SERVE_TOKEN=dibs_... node sidecar.mjs NAME COMMAND [ARGUMENT...]');
+  process.exit(64);
+}
 const urls = (process.env.DIBS_SERVE || 'http://127.0.0.1:3427').split(' ');
 const ttl_ms = Number(process.env.DIBS_SESSION_TTL_MS || 15000);
 const beat_ms = Math.floor(ttl_ms / 3);

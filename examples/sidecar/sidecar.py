@@ -96,4 +96,6 @@ def main(name, command):
     return status if kept else 75
 
 
+if len(sys.argv) < 3 or not os.environ.get("DIBS_SERVE_TOKEN"):
+    sys.exit(__doc__)
 sys.exit(main(sys.argv[1], sys.argv[2:]))

@@ -9,6 +9,8 @@
 # client may no longer believe in the lock. NAME has neither quotes nor backslashes.
 set -u
 command -v curl >/dev/null || { echo "sidecar.sh: curl is not installed" >&2; exit 127; }
+[ $# -ge 2 ] || { echo "usage: sidecar.sh NAME COMMAND [ARGUMENT...]" >&2; exit 64; }
+: "${DIBS_SERVE_TOKEN:?is not set; dibs access add prints a token}"
 name=$1
 shift
 ttl_ms=${DIBS_SESSION_TTL_MS:-15000}
@@ -41,7 +43,8 @@ ask() {
 } got=${got%
 *}
     case $status in 400 | 401 | 403 | 409 | 410 | 501)
-        echo "dibs serve: $(member detail)" >&2
+        printf 'dibs serve: %s\n' "$(printf %s "$got" |
+            sed -n 's/.*"detail":"\(\([^"\\]\|\\.\)*\)".*/\1/p' | sed 's/\\\(.\)/\1/g')" >&2
         exit 1
         ;;
     esac
