@@ -138,7 +138,8 @@ static int read_mode(const dibs__command *cmd, dibs__lock_request *request)
     int64_t take = dibs__opt_int(cmd, "take");
 
     if (shared + permits + dibs__opt_flag(cmd, "exclusive") > 1)
-        return say_usage(cmd, "one of --shared, --exclusive and --permits");
+        return say_usage(cmd, "--shared, --exclusive and --permits exclude "
+                              "each other; give one of them");
     if (!permits) {
         request->lock.mode = shared ? DIBS_SHARED : DIBS_EXCLUSIVE;
         return dibs__opt_given(cmd, "take")

@@ -178,7 +178,8 @@ const dibs__verb dibs__verb_job_wait = {
     .name = "job wait",
     .operands = "[RUN]",
     .summary = "wait until a run or a batch has ended",
-    .about = "The exit code is the run's. With --batch it waits until all "
+    .about = "The exit code tells how the run ended. With --batch it waits "
+             "until all "
              "members of a batch have ended: as many as --of says, or as the "
              "starts of members have said. --json prints the run as dibs job "
              "show does; or the numbers of members, of those that have ended, "

@@ -178,7 +178,10 @@ static int add_to_value(const dibs__command *cmd)
     if (words[1])
         delta = strtoll(words[1], &end, 10);
     if (end && (end == words[1] || *end || errno)) {
-        dibs__cli_say("'%.60s' is not a whole number", words[1]);
+        dibs__cli_say(errno == ERANGE
+                          ? "'%.60s' is too large; 64 bits are allowed"
+                          : "'%.60s' is not a whole number",
+                      words[1]);
         return DIBS__EXIT_USAGE;
     }
     code = dibs__cli_open(cmd, &cl);

@@ -33,7 +33,8 @@ dibs_status dibs__store_default_path(dibsx_buf *path, dibs_error *err)
         dibsx_buf_printf(path, "%s/.local/state/dibs/dibs.db", home);
     else
         return dibsx_fail(err, DIBS_INVALID,
-                          "HOME is not set; name the store by its URL");
+                          "HOME is not set to a whole path; set it, or name "
+                          "the store by its URL");
     if (!dibsx_buf_ok(path))
         return dibsx_fail(err, DIBS_INVALID,
                           "the path of the default store is too long");

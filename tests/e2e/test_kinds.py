@@ -80,8 +80,8 @@ class Kinds(Case):
 
     def test_usage(self):
         for message, args in [
-            ("one of --shared, --exclusive and --permits", ["-s", "-x"]),
-            ("one of --shared, --exclusive and --permits", ["-s", "-p", "2"]),
+            ("--shared, --exclusive and --permits exclude each other", ["-s", "-x"]),
+            ("--shared, --exclusive and --permits exclude each other", ["-s", "-p", "2"]),
             ("--take goes with --permits", ["--take", "2"]),
             ("--take is more", ["-p", "2", "--take", "3"]),
             ("-p: '0' is not between 1", ["-p", "0"]),
