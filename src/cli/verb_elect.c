@@ -272,7 +272,7 @@ static const dibs__option options[] = {
          "The time that the command has to end in after TERM, before it is "
          "killed; a quarter of the lease at most when the lead, the item or "
          "the lock is lost."},
-    {DIBS__ROW_TEXT("member", "NAME"), .otherwise = "host:pid",
+    {DIBS__ROW_TEXT("member", "MEMBER"), .otherwise = "host:pid",
      .verbs = "elect,join",
      .help = "The name that others see in place of host:pid."},
     {DIBS__ROW_INT("min-nodes", "N", 1, 1000000), .aliases = "minimum-nodes",

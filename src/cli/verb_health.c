@@ -129,7 +129,7 @@ static int check_health(const dibs__command *cmd)
 static const dibs__option options[] = {
     {DIBS__ROW_TEXT("election", "NAME"), .otherwise = "none is looked at",
      .help = "An election that must have a leader."},
-    {DIBS__ROW_TEXT("group", "NAME"), .otherwise = "none is looked at",
+    {DIBS__ROW_TEXT("group", "GROUP"), .otherwise = "none is looked at",
      .help = "A group that must have members."},
     {DIBS__ROW_SPAN("slow", 1, DIBS__DAYS(1)), .initial = "1s",
      .help = "A part that takes longer than this is slow."},

@@ -170,5 +170,6 @@ const dibs__verb dibs__verb_job_load = {
     .options = "json",
     .min_operands = 1,
     .max_operands = -1,
+    .kind = DIBS__FILES,
     .run = load_files,
 };

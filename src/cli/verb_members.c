@@ -301,6 +301,5 @@ const dibs__verb dibs__verb_members = {
     .options = "json,names,interval",
     .min_operands = 0,
     .max_operands = 1,
-    .kind = DIBS__LOCKS,
     .run = run_members,
 };

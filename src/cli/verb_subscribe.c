@@ -367,7 +367,7 @@ static const dibs__option options[] = {
      .initial = "start",
      .help = SINCE_HELP},
     {.verbs = "subscribe",
-     DIBS__ROW_TEXT("group", "NAME"),
+     DIBS__ROW_TEXT("group", "GROUP"),
      .otherwise = "none",
      .help = "Read as one of a group: one subscriber prints at a time, the "
              "next goes on where it was. --since counts for the first."},
