@@ -110,7 +110,6 @@ const dibs__verb dibs__verb_job_check = {
     .min_operands = 1,
     .max_operands = -1,
     .kind = DIBS__FILES,
-    .kind = DIBS__FILES,
     .plain = true,
     .run = check_files,
 };
