@@ -114,19 +114,22 @@ static void jump_clock(void)
 
 /* ---- processes */
 
-/* With the clock of a node, unless it is NULL. */
+/* With the clock of a node, unless it is NULL. What a node leaves behind that is killed is
+ * in the folder of the ground. */
 static pid_t start(char *const argv[], const node *nd, const char *log)
 {
     char url_text[URL_ROOM + 16], clock[PATH_MAX + 16], path[PATH_MAX];
-    char shim[PATH_MAX + 16];
+    char shim[PATH_MAX + 16], folder[PATH_MAX + 16];
     char *env[] = {url_text, (char[]){"PATH=/usr/local/bin:/usr/bin:/bin"},
-                   nd ? clock : NULL, shim, NULL};
+                   folder,   nd ? clock : NULL,
+                   shim,     NULL};
     int fd;
     pid_t pid;
 
     snprintf(url_text, sizeof(url_text), "DIBS_URL=%s", url);
     snprintf(clock, sizeof(clock), "CLOCK_SHIM=%s", nd ? nd->clock_path : "");
     snprintf(shim, sizeof(shim), "LD_PRELOAD=%s", CHAOS_SHIM);
+    snprintf(folder, sizeof(folder), "TMPDIR=%s", ws.folder);
     snprintf(path, sizeof(path), "%s/%s", ws.folder, log);
     fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     pid = fd < 0 ? -1 : fork();
