@@ -373,6 +373,17 @@ static void change_value(script *sc, dibs_client *cl)
         compare(sc, cas, before, text);
 }
 
+/* Threads that no call wakes keep no seat, and a seat is a lease of TTL_MS: LOST is true
+ * then. */
+static void wait_at(script *sc, dibs_barrier *barrier, const char *step,
+                    uint64_t *generation)
+{
+    dibs_error err = {0};
+    dibs_status rc = dibs_barrier_wait(barrier, generation, &err);
+
+    told(sc, step, rc, rc == DIBS_LOST ? DIBS_LOST : DIBS_TIMEOUT, &err);
+}
+
 /* A barrier of one party: it passes, or says why not, twice. */
 static void pass_barrier(script *sc, dibs_client *cl)
 {
@@ -389,10 +400,8 @@ static void pass_barrier(script *sc, dibs_client *cl)
                          DIBS_BARRIER_OPTS(.parties = 1, .wait_ms = TIMEOUT_MS),
                          &barrier, &err);
     if (told(sc, "barrier new", rc, DIBS_OK, &err) == DIBS_OK) {
-        rc = dibs_barrier_wait(barrier, &first, &err);
-        told(sc, "barrier", rc, DIBS_TIMEOUT, &err);
-        rc = dibs_barrier_wait(barrier, &second, &err);
-        told(sc, "barrier again", rc, DIBS_TIMEOUT, &err);
+        wait_at(sc, barrier, "barrier", &first);
+        wait_at(sc, barrier, "barrier again", &second);
         if (second && second <= first)
             script_breach(sc, "%s: generation %" PRIu64 " came after %" PRIu64,
                           text, second, first);
