@@ -13,15 +13,19 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 /* 256 steps with results that are escapes to the last byte. */
 #define NEEDS_MAX ((size_t)256 * 6 * DIBS__RESULT_MAX + 65536)
 
+static const char prefix[] = "dibs-step-";
 static const char result_name[] = "result", needs_name[] = "needs.json";
 
 static dibs_status
@@ -84,6 +88,9 @@ static dibs_status fill_folder(dibs__result_files *files, gid_t gid,
         return rc;
     }
     files->dir_fd = open(files->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    /* The lock tells a sweep that the folder is in use. */
+    if (files->dir_fd >= 0)
+        (void)flock(files->dir_fd, LOCK_EX | LOCK_NB);
     if (files->dir_fd < 0 || !put_file(files, result_name, gid, &none) ||
         !put_file(files, needs_name, gid, needs) ||
         (files->uid != geteuid() && fchown(files->dir_fd, files->uid, gid)))
@@ -106,6 +113,13 @@ find_user(const char *user, uid_t *uid, gid_t *gid, dibs_error *err)
                                           : strerror(number));
 }
 
+static const char *find_place(const char *where)
+{
+    if (!where)
+        where = getenv("TMPDIR");
+    return where && *where ? where : "/tmp";
+}
+
 dibs_status
 dibs__result_files_make(dibs__result_files *files, const char *where,
                         const char *user, const dibs__need *needs, size_t count,
@@ -114,15 +128,12 @@ dibs__result_files_make(dibs__result_files *files, const char *where,
     gid_t gid;
     dibsx_buf text;
     *files = (dibs__result_files){.dir_fd = -1};
-    if (!where)
-        where = getenv("TMPDIR");
-    if (!where || !*where)
-        where = "/tmp";
+    where = find_place(where);
     dibs_status rc = find_user(user, &files->uid, &gid, err);
     if (rc != DIBS_OK)
         return rc;
     int len =
-        snprintf(files->dir, sizeof files->dir, "%s/dibs-step-XXXXXX", where);
+        snprintf(files->dir, sizeof files->dir, "%s/%sXXXXXX", where, prefix);
     if (len < 0 || (size_t)len >= sizeof files->dir) {
         files->dir[0] = '\0';
         return dibsx_fail(err, DIBS_INVALID,
@@ -153,6 +164,44 @@ void dibs__result_files_remove(dibs__result_files *files)
     if (files->dir[0])
         (void)rmdir(files->dir);
     *files = (dibs__result_files){.dir_fd = -1};
+}
+
+/* Takes over a folder that nobody uses; dir_fd is -1 when it is none. */
+static void
+take_stale(const char *path, int64_t age_s, dibs__result_files *files)
+{
+    struct stat st;
+    *files = (dibs__result_files){.dir_fd = -1};
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return;
+    if (fstat(fd, &st) == 0 && (st.st_uid == geteuid() || geteuid() == 0) &&
+        time(NULL) - st.st_ctime >= age_s && flock(fd, LOCK_EX | LOCK_NB) == 0)
+        files->dir_fd = fd;
+    else
+        close(fd);
+}
+
+void dibs__result_files_sweep(const char *where, int64_t age_s)
+{
+    const struct dirent *entry;
+    where = find_place(where);
+    DIR *dir = opendir(where);
+    while (dir && (entry = readdir(dir))) {
+        dibs__result_files files;
+        char path[PATH_MAX];
+        if (strncmp(entry->d_name, prefix, sizeof prefix - 1) != 0 ||
+            snprintf(path, sizeof path, "%s/%s", where, entry->d_name) >=
+                (int)sizeof files.dir)
+            continue;
+        take_stale(path, age_s, &files);
+        if (files.dir_fd < 0)
+            continue;
+        memcpy(files.dir, path, strlen(path) + 1);
+        dibs__result_files_remove(&files);
+    }
+    if (dir)
+        (void)closedir(dir);
 }
 
 static void add_need(const dibs__need *need, dibsx_buf *to)

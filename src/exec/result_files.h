@@ -31,6 +31,10 @@ DIBS_MUST_CHECK dibs_status dibs__result_files_make(
     const dibs__need *needs, size_t count, dibs_error *err);
 void dibs__result_files_remove(dibs__result_files *files);
 
+/* Removes folders there that processes left which were killed: those that are at least
+ * so old and in nobody's use. Says nothing: what cannot be removed stays. */
+void dibs__result_files_sweep(const char *where, int64_t age_s);
+
 /* Appends the variables, each with a NUL behind it: DIBS_RESULT, DIBS_NEEDS, and for
  * each need DIBS_NEEDS_STEP with its result (the step in capitals, other characters
  * than letters and digits as _). A result with a NUL in it is in the file alone. */

@@ -21,7 +21,12 @@ typedef struct command {
     dibs__result_files files;
 } command;
 
-enum { ENV_MAX = 1024 * 1024, ARGS_MAX = 1024 * 1024, FLUSH_FIRST_MS = 1000 };
+enum {
+    ENV_MAX = 1024 * 1024,
+    ARGS_MAX = 1024 * 1024,
+    FLUSH_FIRST_MS = 1000,
+    STALE_S = 24 * 3600 /* folders of commands */
+};
 
 static bool has_variable(char *const *list, size_t count, const char *text)
 {
@@ -326,6 +331,8 @@ static dibs_status open_executor(dibs__node *node, dibs_error *err)
     dibs__executor *ex = NULL;
     dibs_status rc = dibs__executor_open(node->opts->slots, NULL, &ex, err);
 
+    /* A node that is killed cannot remove the folders of its commands. */
+    dibs__result_files_sweep(NULL, STALE_S);
     node->executor = ex;
     return rc;
 }

@@ -128,11 +128,36 @@ static void test_the_node_reads_no_other_file(void **state)
                                                  NULL, NULL, 0, err));
 }
 
+/* A process that is killed leaves its folder, which the next one removes; not those in
+ * use, nor those that may be. */
+static void test_folders_of_the_dead_go(void **state)
+{
+    char place[] = "/tmp/dibs-place-XXXXXX", dead[96], other[96];
+    dibs__result_files files, used;
+    (void)state;
+    assert_non_null(mkdtemp(place));
+    CHECK(DIBS_OK, dibs__result_files_make(&files, place, NULL, needs, 2, err));
+    CHECK(DIBS_OK, dibs__result_files_make(&used, place, NULL, needs, 2, err));
+    memcpy(dead, files.dir, sizeof dead);
+    close(files.dir_fd); /* as its death does */
+    (void)snprintf(other, sizeof other, "%s/dibs-stop-1", place);
+    assert_int_equal(mkdir(other, 0700), 0);
+    dibs__result_files_sweep(place, 3600);
+    assert_int_equal(access(dead, F_OK), 0);
+    dibs__result_files_sweep(place, 0);
+    assert_int_not_equal(access(dead, F_OK), 0);
+    assert_int_equal(access(used.dir, F_OK), 0);
+    dibs__result_files_remove(&used);
+    assert_int_equal(rmdir(other), 0);
+    assert_int_equal(rmdir(place), 0);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_results_pass_on),
         cmocka_unit_test(test_a_result_is_bounded),
+        cmocka_unit_test(test_folders_of_the_dead_go),
         cmocka_unit_test(test_the_node_reads_no_other_file),
     };
     dibs__executor_play(argc, argv);
