@@ -8,6 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { SAME_MS = 1000 };
+#define RANK_MAX (INT64_MAX / 2)
+
 static const char *const orders[] = {"name", "waiting", "age", "left"};
 
 bool dibs__serve_list_order(dibs__serve_list *list, const char *text)
@@ -30,21 +33,25 @@ bool dibs__serve_list_state(dibs__serve_list *list, const char *text)
            strcmp(text, "stale") == 0 || strcmp(text, "permits") == 0;
 }
 
-/* The longest holder's age, or the least that a holder has left. */
+/* The grant of the longest holder, or the first end, both as moments: what is shown is a
+ * span, and moves while a client reads page after page. A name without a holder is
+ * before all others. */
 static int64_t rank_of(const dibs__serve_list *list, const dibs_lease_info *row)
 {
-    int64_t rank = 0;
+    bool by_age = list->order == DIBS__SERVE_BY_AGE;
+    int64_t rank = -RANK_MAX;
 
     if (list->order == DIBS__SERVE_BY_WAITING)
         return (int64_t)row->waiter_count;
+    if (list->order == DIBS__SERVE_BY_NAME)
+        return 0;
     for (size_t i = 0; i < row->holder_count; i++) {
         const dibs_party *holder = &row->holders[i];
+        int64_t own = by_age ? holder->age_ms - list->seen_ms
+                             : holder->left_ms + list->seen_ms;
 
-        if (list->order == DIBS__SERVE_BY_AGE && holder->age_ms > rank)
-            rank = holder->age_ms;
-        if (list->order == DIBS__SERVE_BY_LEFT &&
-            (i == 0 || holder->left_ms < rank))
-            rank = holder->left_ms;
+        if (i == 0 || (by_age ? own > rank : own < rank))
+            rank = own;
     }
     return rank;
 }
@@ -79,6 +86,11 @@ bool dibs__serve_list_after(dibs__serve_list *list, const char *text)
     list->after_rank = strtoll(text, &end, 10);
     if (end == text || *end != '.')
         return false;
+    /* Sums with it must not overflow; no rank is out of these. */
+    if (list->after_rank > RANK_MAX)
+        list->after_rank = RANK_MAX;
+    if (list->after_rank < -RANK_MAX)
+        list->after_rank = -RANK_MAX;
     text = end + 1;
     len = strlen(text);
     if (len == 0 || len % 2 || len / 2 > DIBS_NAME_MAX)
@@ -141,6 +153,33 @@ static bool fits_list(const dibs__serve_list *list, const dibs_lease_info *row)
             has_text(row->waiters, row->waiter_count, list->q));
 }
 
+/* Moments of two looks differ a little, all of them alike: a row that is about where it was
+ * is the place to go on behind. */
+static bool
+is_last_row(const dibs__serve_list *list, const dibs_lease_info *row)
+{
+    int64_t slack = list->order < DIBS__SERVE_BY_AGE ? 0 : SAME_MS, rank;
+
+    if (strcmp(row->name, list->after_name) != 0)
+        return false;
+    rank = rank_of(list, row);
+    return rank >= list->after_rank - slack && rank <= list->after_rank + slack;
+}
+
+static size_t find_first(const dibs__serve_list *list,
+                         const dibs_lease_info *const *rows, size_t count)
+{
+    size_t first = 0;
+
+    for (size_t i = 0; i < count; i++)
+        if (is_last_row(list, rows[i]))
+            return i + 1;
+    while (first < count &&
+           compare(list, rows[first], list->after_rank, list->after_name) <= 0)
+        first++;
+    return first;
+}
+
 size_t
 dibs__serve_list_pick(const dibs__serve_list *list,
                       dibs_lease_info *const *rows, size_t count,
@@ -156,9 +195,8 @@ dibs__serve_list_pick(const dibs__serve_list *list,
     /* Pictures are in the order of names. */
     if (list->order != DIBS__SERVE_BY_NAME || list->falling)
         qsort_r(out, *total, sizeof(out[0]), compare_rows, (void *)list);
-    while (list->begun && *first < *total &&
-           compare(list, out[*first], list->after_rank, list->after_name) <= 0)
-        (*first)++;
+    if (list->begun)
+        *first = find_first(list, out, *total);
     left = *total - *first;
     return left < list->limit ? left : list->limit;
 }

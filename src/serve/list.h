@@ -24,6 +24,7 @@ typedef struct dibs__serve_list {
     const char *state;  /* "held", "wanted", "stale", "permits"; "": all */
     dibs__serve_order order;
     bool falling;
+    int64_t seen_ms;    /* when the rows were seen, on the wall clock */
     bool begun;         /* there is a cursor: */
     int64_t after_rank; /* ... the row before the first */
     char after_name[DIBS_NAME_MAX + 1];

@@ -224,15 +224,16 @@ put_items(items *it, const dibs__serve_list *list, size_t tree_open,
     return used;
 }
 
-static void put_rows(dibs__http_exchange *ex, const dibs__serve_list *list,
-                     size_t tree_open, const dibs__serve_picture *picture,
-                     const dibs_lease_info **rows)
+static void
+put_rows(dibs__http_exchange *ex, dibs__serve_list *list, size_t tree_open,
+         const dibs__serve_picture *picture, const dibs_lease_info **rows)
 {
     dibsx_json *js = dibs__http_answer(ex, 200);
     const int64_t since_ms = (dibsx_now() - picture->seen_at) / DIBSX_MS;
     char cursor[DIBS__SERVE_CURSOR_MAX];
     size_t total, first, shown_count;
 
+    list->seen_ms = dibsx_wall_us() / 1000 - since_ms;
     (void)dibs__serve_list_pick(list, picture->rows, picture->count, rows,
                                 &total, &first);
     shown_count = put_items(&(items){js, since_ms}, list, tree_open,
