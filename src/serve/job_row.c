@@ -81,7 +81,8 @@ void dibs__job_row_json(dibsx_json *js, const dibs__board_row *row,
 {
     const dibs__job_state *state = &row->state;
     const dibs__job *job = dibs__board_row_job(row);
-    const int64_t next_us = state->due_us ? state->due_us : 0;
+    /* A paused job is not due; its engine looks again when the pause ends. */
+    const int64_t next_us = state->paused ? 0 : state->due_us;
 
     dibsx_json_pair_text(js, "name", state->job);
     dibsx_json_pair_text(js, "set", state->set);
@@ -94,7 +95,7 @@ void dibs__job_row_json(dibsx_json *js, const dibs__board_row *row,
         dibsx_json_text(js, job->schedule.at[i].text);
     dibsx_json_close(js, ']');
     put_text(js, "zone", job ? job->zone : NULL);
-    dibs__json_at(js, "next_at", state->next_s * 1000000);
+    dibs__json_at(js, "next_at", state->paused ? 0 : state->next_s * 1000000);
     put_span(js, "next_in_ms", span_of(now_us, next_us));
     put_pause(js, state);
     put_text(js, "live", state->live);

@@ -60,10 +60,24 @@ static void fail_value(dibs__http_exchange *ex, const dibs_error *err)
         (void)dibs__serve_fail(ex, err);
 }
 
+/* The key of the path, or NULL: it was refused. Keys of the job engine have definitions,
+ * with the environment of commands in them, and runs, which only the engine changes. */
+static const char *read_key(dibs__http_exchange *ex)
+{
+    const char *key = dibs__serve_ask_name(ex);
+
+    if (!key || strncmp(key, "job/{", 5) != 0)
+        return key;
+    (void)dibs__serve_refuse(ex, 400, "invalid",
+                             "Keys that begin with job/{ belong to the job "
+                             "engine; use /v1/jobs and /v1/runs");
+    return NULL;
+}
+
 void dibs__serve_get_value(dibs__http_exchange *ex)
 {
     dibs__serve *sv = dibs__http_arg(ex);
-    const char *key = dibs__serve_ask_name(ex);
+    const char *key = read_key(ex);
     dibs_value value = {0};
     dibs_error err = {0};
     char text[32], etag[32];
@@ -96,7 +110,7 @@ void dibs__serve_get_value(dibs__http_exchange *ex)
 void dibs__serve_put_value(dibs__http_exchange *ex)
 {
     dibs__serve *sv = dibs__http_arg(ex);
-    const char *key = dibs__serve_ask_name(ex), *body;
+    const char *key = read_key(ex), *body;
     uint64_t expected, version = 0;
     int64_t ttl_ms = 0;
     dibs_error err = {0};
@@ -123,7 +137,7 @@ void dibs__serve_put_value(dibs__http_exchange *ex)
 void dibs__serve_delete_value(dibs__http_exchange *ex)
 {
     dibs__serve *sv = dibs__http_arg(ex);
-    const char *key = dibs__serve_ask_name(ex);
+    const char *key = read_key(ex);
     uint64_t expected;
     dibs_error err = {0};
 
@@ -138,7 +152,7 @@ void dibs__serve_delete_value(dibs__http_exchange *ex)
 void dibs__serve_post_value_add(dibs__http_exchange *ex)
 {
     dibs__serve *sv = dibs__http_arg(ex);
-    const char *key = dibs__serve_ask_name(ex);
+    const char *key = read_key(ex);
     const dibsx_json_node *body;
     int64_t delta = 1, sum = 0;
     dibs_error err = {0};

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import tempfile
 import unittest
+from urllib.parse import quote
 
 from runtools import DIBS, PATIENCE, main, wait_until
 from servetools import URL, Daemon, ServeCase
@@ -123,6 +124,13 @@ class Jobs(ServeCase):
         self.assertNotIn("planted-in-env", hello.text)
         self.assert_problem(self.daemon.get("/v1/jobs/none"), 404, "notfound")
         self.assert_problem(self.daemon.post("/v1/jobs/none/run"), 404, "notfound")
+
+    def test_values_of_the_engine_are_not_shown(self):
+        key = self.daemon.get("/v1/state", query={"prefix": "job/{main}/"}).json["items"][0]["key"]
+        path = "/v1/state/" + quote(key, safe="")
+        for role, method, body in (("read", "GET", None), ("admin", "PUT", b"{}"), ("admin", "DELETE", None)):
+            self.assert_problem(self.daemon.ask(method, path, body, role=role), 400, "invalid")
+        self.assert_problem(self.daemon.post(path + "/add", {"delta": 1}), 400, "invalid")
 
     def test_next(self):
         answer = self.daemon.get("/v1/jobs/nightly/next", query={"n": 3}).json
@@ -275,6 +283,7 @@ class Jobs(ServeCase):
         self.assertEqual((answer.status, answer.json), (200, {"job": "nightly", "paused": True}))
         job = self.daemon.get("/v1/jobs/nightly").json
         self.assertEqual((job["status"], job["paused"]["by"], job["paused"]["reason"]), ("paused", "admin via serve", "disk is full"))
+        self.assertEqual((job["next_at"], job["next_in_ms"]), (None, None))
         # Lists show a change of this daemon at once.
         self.assertEqual([j["name"] for j in self.daemon.get("/v1/jobs", query={"status": "paused"}).json["items"]], ["nightly"])
         self.assertEqual(self.daemon.get("/v1/jobs/nightly/next").json["items"], [])
