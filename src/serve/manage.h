@@ -6,6 +6,9 @@
 #include "http/exchange.h"
 #include <dibs/dibs.h>
 
+/* Fences are below 2^53 for long; JSON readers keep such numbers whole. */
+#define DIBS__SERVE_FENCE_MAX (INT64_C(1) << 53)
+
 /* Ends the lease with this fence; 0: all. `action` is for the log, the trail has who
  * asked and why. `reason` and `broken` may be NULL. */
 DIBS_MUST_CHECK dibs_status dibs__serve_break_lease(

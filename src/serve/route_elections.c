@@ -78,20 +78,27 @@ find_lead(const dibs__serve_session *se, const char *name)
     return NULL;
 }
 
-/* A session of the caller's own gives its lead back. */
-static void resign_own(dibs__http_exchange *ex, const char *session,
-                       const char *name, const char *reason)
+/* A session of the caller's own gives its lead back; of the term that it says, or any. */
+static void
+resign_own(dibs__http_exchange *ex, const dibsx_json_node *body,
+           const char *session, const char *name, const char *reason)
 {
     dibs__serve *sv = dibs__http_arg(ex);
     dibs__serve_sessions *table = &sv->sessions;
     dibs__serve_session *se;
     dibs__serve_lease *le = NULL;
     bool lost = false, done = false;
+    int64_t meant = 0;
     uint64_t term = 0;
 
+    if (!dibs__serve_ask_int(ex, body, "term", 0, DIBS__SERVE_FENCE_MAX,
+                             &meant))
+        return;
     pthread_mutex_lock(&table->mutex);
     se = dibs__session_get(table, session, dibs__serve_caller_of(ex)->name);
     le = se ? find_lead(se, name) : NULL;
+    if (le && meant > 0 && le->machine.fence != (uint64_t)meant)
+        le = NULL;
     if (le) {
         term = le->machine.fence;
         done = dibs__session_lease_remove(se, le->machine.id, &lost);
@@ -102,8 +109,8 @@ static void resign_own(dibs__http_exchange *ex, const char *session,
                                  "there is no such session of this token here");
     } else if (!le || !done) {
         (void)dibs__serve_refuse(ex, 409, "stale",
-                                 "the session does not lead %s; nothing "
-                                 "changed",
+                                 "the session does not lead %s, or not in "
+                                 "this term; nothing changed",
                                  name);
     } else {
         dibs__serve_audit_note(ex, "resign", name, term, reason, DIBS_OK);
@@ -148,7 +155,7 @@ void dibs__serve_post_resign(dibs__http_exchange *ex)
                               &reason))
         return;
     if (session)
-        resign_own(ex, session, name, reason);
+        resign_own(ex, body, session, name, reason);
     else
         resign_other(ex, body, name, reason);
 }

@@ -14,10 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Fences are below 2^53 for long; JSON readers keep such numbers whole. */
-#define FENCE_MAX (INT64_C(1) << 53)
-
-/* `"<fence>-<waiters>"`, as the ETag of a lock has it. */
+/* `"<fence>-..."`, as the ETag of a lock has it. */
 static bool read_match(const char *text, int64_t *fence)
 {
     char *end;
@@ -28,14 +25,36 @@ static bool read_match(const char *text, int64_t *fence)
     return *end == '-' || *end == '"';
 }
 
+/* The lease of the body, or of "If-Match". A lock that nobody held has an ETag with 0 for a
+ * fence, which says that there is no holder; in the body 0 is any. */
+static bool take_match(dibs__http_exchange *ex, int64_t *fence)
+{
+    const char *match = dibs__http_header(ex, "If-Match");
+    int64_t seen = -1;
+
+    if (!match)
+        return true;
+    if (!read_match(match, &seen) || seen == 0 ||
+        (*fence > 0 && *fence != seen)) {
+        (void)dibs__serve_refuse(ex, 412, "precondition",
+                                 "If-Match is not the ETag of the lease that "
+                                 "is meant");
+        return false;
+    }
+    *fence = seen;
+    return true;
+}
+
 bool dibs__serve_read_fence(dibs__http_exchange *ex,
                             const dibsx_json_node *body, const char *field,
                             int64_t *fence)
 {
     *fence = -1;
-    if (!dibs__serve_ask_int(ex, body, field, 0, FENCE_MAX, fence))
+    if (!dibs__serve_ask_int(ex, body, field, 0, DIBS__SERVE_FENCE_MAX, fence))
         return false;
-    if (*fence < 0 && !read_match(dibs__http_header(ex, "If-Match"), fence)) {
+    if (!take_match(ex, fence))
+        return false;
+    if (*fence < 0) {
         (void)dibs__serve_refuse(ex, 428, "fence-missing",
                                  "Say which lease is meant: \"%s\" as it "
                                  "was shown, or 0 for whatever holder there "
@@ -57,7 +76,8 @@ void dibs__serve_post_yield(dibs__http_exchange *ex)
     dibs_status rc;
 
     if (!name || !dibs__serve_ask_body(ex, "fence", &body) ||
-        !dibs__serve_ask_int(ex, body, "fence", 0, FENCE_MAX, &fence))
+        !dibs__serve_ask_int(ex, body, "fence", 0, DIBS__SERVE_FENCE_MAX,
+                             &fence))
         return;
     rc = dibs_lease_yield(sv->cl, name, (uint64_t)fence, &asked, &err);
     dibs__serve_audit_note(ex, "yield", name, (uint64_t)fence, NULL, rc);

@@ -164,8 +164,9 @@ void dibs__serve_row_etag(const dibs_lease_info *info,
             fence = info->holders[i].fence;
     }
     if (info)
-        snprintf(out, DIBS__SERVE_ETAG_MAX, "\"%llu-%zu\"",
-                 (unsigned long long)fence, info->waiter_count);
+        snprintf(out, DIBS__SERVE_ETAG_MAX, "\"%llu-%zu-%zu\"",
+                 (unsigned long long)fence, info->waiter_count,
+                 info->holder_count);
     else
         snprintf(out, DIBS__SERVE_ETAG_MAX, "\"free\"");
 }

@@ -42,7 +42,7 @@ class Locks(ServeCase):
         owner, fence = token.split(":")
         self.assertEqual((holder["fence"], holder["meta"], holder["owner8"]), (int(fence), {"who": "test"}, owner[:8]))
         self.assertNotIn(owner, held.text)
-        self.assertEqual(held.headers["ETag"], f'"{fence}-0"')
+        self.assertEqual(held.headers["ETag"], f'"{fence}-0-1"')
         again = self.daemon.get("/v1/locks/" + self.path(name), headers={"If-None-Match": held.headers["ETag"]})
         self.assertEqual((again.status, again.text), (304, ""))
         self.assert_problem(self.daemon.get("/v1/locks/~"), 400, "invalid")
@@ -50,7 +50,7 @@ class Locks(ServeCase):
     def test_long_poll(self):
         name = self.name()
         token = self.hold(name)
-        etag = f'"{token.split(":")[1]}-0"'
+        etag = f'"{token.split(":")[1]}-0-1"'
         first = self.daemon.get("/v1/locks/" + name, headers={"If-None-Match": etag}, query={"wait_ms": 1})
         self.assertEqual(first.status, 304)
         answers = []
@@ -103,7 +103,11 @@ class Locks(ServeCase):
         token = self.hold(name)
         etag = self.daemon.get("/v1/locks/" + name).headers["ETag"]
         self.assertEqual(self.daemon.post(path, headers={"If-Match": etag}).status, 200)
-        self.hold(name)
+        # An ETag that is not of this lease breaks nothing.
+        token = self.hold(name)
+        fence = int(token.split(":")[1])
+        for etag, body in (('"0-0-0"', {}), ("nonsense", {"fence": fence}), (f'"{fence - 1}-0-1"', {"fence": fence})):
+            self.assert_problem(self.daemon.post(path, body, headers={"If-Match": etag}), 412, "precondition")
         self.assertEqual(self.daemon.post(path, {"fence": 0}).status, 200)
 
     def test_bodies_are_strict(self):
