@@ -228,8 +228,6 @@ static void answer_stream(dibs__serve_hub *hub, dibs__http_exchange *ex)
                      since ? since : dibs__http_query(ex, "since"));
     pthread_mutex_unlock(&hub->mutex);
     count_streams(hub, true);
-    dibs__http_set(ex, "X-Accel-Buffering", "no");
-    dibs__http_set(ex, "Cache-Control", "no-store, no-transform");
     dibs__http_answer_stream(ex,
                              &(dibs__http_stream){.type = DIBS__HTTP_SSE_TYPE,
                                                   .pull = pull_events,

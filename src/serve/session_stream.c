@@ -208,8 +208,6 @@ void dibs__session_stream_answer(dibs__serve_session *se,
         ((dibs__serve_lease *)at)->told_yield = false;
     }
     se->beat_at = 0;
-    dibs__http_set(ex, "X-Accel-Buffering", "no");
-    dibs__http_set(ex, "Cache-Control", "no-store, no-transform");
     dibs__http_answer_stream(ex,
                              &(dibs__http_stream){.type = DIBS__HTTP_SSE_TYPE,
                                                   .pull = pull_news,

@@ -217,8 +217,6 @@ void dibs__tails_answer(dibs__serve_tails *tails, dibs__http_exchange *ex,
         (void)dibs__serve_refuse(ex, 503, "nomem", "there is no memory left");
         return;
     }
-    dibs__http_set(ex, "X-Accel-Buffering", "no");
-    dibs__http_set(ex, "Cache-Control", "no-store, no-transform");
     dibs__http_answer_stream(ex,
                              &(dibs__http_stream){.type = DIBS__HTTP_SSE_TYPE,
                                                   .pull = pull_frames,

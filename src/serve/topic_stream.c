@@ -44,8 +44,11 @@ static void add_event(const dibs_event *event, void *arg)
     dibsx_json_open(&js, '{');
     dibs__topic_event_json(&js, event);
     dibsx_json_close(&js, '}');
+    /* After a fork positions are given again, from the last that the store has. */
     snprintf(id, sizeof(id), "%" PRIu64,
-             event->kind == DIBS_EVENT ? event->position : event->to);
+             event->kind == DIBS_EVENT        ? event->position
+             : event->kind == DIBS_EVENT_FORK ? event->from
+                                              : event->to);
     (void)dibs__topic_tail_put(arg, id, dibs__topic_event_name(event->kind),
                                &text);
     dibsx_buf_fini(&text);

@@ -225,8 +225,6 @@ void dibs__topic_tail_answer(dibs__topic_tail *tl, dibs__topic_end_fn *end,
 
     tl->end = end;
     tl->source = source;
-    dibs__http_set(ex, "X-Accel-Buffering", "no");
-    dibs__http_set(ex, "Cache-Control", "no-store, no-transform");
     dibs__http_answer_stream(ex,
                              &(dibs__http_stream){.type = DIBS__HTTP_SSE_TYPE,
                                                   .pull = pull_frames,
