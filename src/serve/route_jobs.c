@@ -139,6 +139,7 @@ answer_list(dibs__http_exchange *ex, const job_list *list,
     dibsx_json_close(js, ']');
     dibsx_json_pair_text(js, "next",
                          end < count ? rows[end - 1]->state.job : NULL);
+    dibs__serve_link_next(ex, end < count ? rows[end - 1]->state.job : NULL);
     dibsx_json_pair_uint(js, "total", count);
     dibsx_json_pair_text(js, "total_is",
                          picture->complete ? "exact" : "at_least");

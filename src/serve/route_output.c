@@ -62,13 +62,33 @@ static void answer_text(dibs__http_exchange *ex, const dibs__run_output *ro)
     dibsx_buf_fini(&text);
 }
 
-/* A run that is not there is 404, not a stream without events. */
+/* The highest attempt of the step, or of all steps; -1: there is no such step. */
+static int64_t find_attempts(const dibs__run *run, const char *step)
+{
+    int64_t most = *step ? -1 : 0;
+
+    for (size_t i = 0; i < run->step_count; i++)
+        if ((!*step || strcmp(run->steps[i].name, step) == 0) &&
+            (int64_t)run->steps[i].attempt > most)
+            most = run->steps[i].attempt;
+    return most;
+}
+
+/* What is not there is 404, not a stream without events. */
 static bool check_run(dibs__http_exchange *ex, const dibs__run_output *ro)
 {
     dibs__run run;
     dibs_error err = {0};
     dibs_status rc = dibs__board_run(&ro->board, ro->run, &run, &err);
+    int64_t attempts = rc == DIBS_OK ? find_attempts(&run, ro->step) : 0;
 
+    if (attempts < 0)
+        rc =
+            dibsx_fail(&err, DIBS_NOTFOUND, "the run has no step %s", ro->step);
+    else if (rc == DIBS_OK && ro->attempt > attempts)
+        rc = dibsx_fail(&err, DIBS_NOTFOUND,
+                        "the run has no attempt %u there yet",
+                        (unsigned)ro->attempt);
     if (rc != DIBS_OK)
         (void)dibs__serve_fail(ex, &err);
     dibs__run_fini(&run);
@@ -85,15 +105,12 @@ void dibs__serve_get_output(dibs__http_exchange *ex)
         (void)dibs__serve_refuse(ex, 503, "nomem", "there is no memory left");
         return;
     }
-    if (!read_request(ex, ro)) {
+    if (!read_request(ex, ro) || !check_run(ex, ro)) {
         dibsx_free(ro);
         return;
     }
     if (accept && strstr(accept, DIBS__HTTP_SSE_TYPE)) {
-        if (check_run(ex, ro))
-            dibs__tails_answer(&sv->tails, ex, ro);
-        else
-            dibsx_free(ro);
+        dibs__tails_answer(&sv->tails, ex, ro);
         return;
     }
     answer_text(ex, ro);

@@ -228,6 +228,7 @@ static void answer_list(dibs__http_exchange *ex, const run_list *list,
         (void)snprintf(cursor, sizeof(cursor), "%lld-%s",
                        (long long)ids[pg.at - 1]->at_us, ids[pg.at - 1]->id);
     dibsx_json_pair_text(pg.js, "next", *cursor ? cursor : NULL);
+    dibs__serve_link_next(ex, *cursor ? cursor : NULL);
     dibsx_json_pair_text(pg.js, "board", picture->board.name);
     dibsx_json_pair_int(pg.js, "as_of_ms",
                         (dibsx_now() - picture->seen_at) / DIBSX_MS);

@@ -111,6 +111,8 @@ class Jobs(ServeCase):
         self.assertEqual(self.daemon.get("/v1/jobs", query={"sort": "next"}).json["items"][0]["name"], "often")
         self.assert_problem(self.daemon.get("/v1/jobs", query={"sort": "size"}), 400, "invalid")
         self.assert_problem(self.daemon.get("/v1/jobs", query={"status": "late"}), 400, "invalid")
+        page = self.daemon.get("/v1/jobs", query={"limit": 1})
+        self.assertIn("after=" + page.json["next"], page.headers["Link"])
         self.assert_problem(self.daemon.get("/v1/jobs", query={"board": "a/b"}), 400, "invalid")
         self.assertEqual(self.daemon.get("/v1/jobs", query={"board": "empty"}).json["items"], [])
 
@@ -220,7 +222,10 @@ class Jobs(ServeCase):
         self.assertEqual([event[2][1] for event in self.events(run, query="?tail=1") if event[1] == "line"],
                          ["step main, attempt 1", "over", "main: ok, exit code 0"])
         self.assert_problem(self.daemon.get(f"/v1/runs/{run}/output", query={"from": "x"}), 400, "invalid")
-        self.assert_problem(self.daemon.get(f"/v1/runs/{run}/output", query={"step": "none"}), 404, "notfound")
+        for accept in ("text/event-stream", "text/plain"):
+            for query in ({"step": "none"}, {"attempt": 99}, {"step": "main", "attempt": 2}):
+                answer = self.daemon.get(f"/v1/runs/{run}/output", headers={"Accept": accept}, query=query)
+                self.assert_problem(answer, 404, "notfound")
         self.assert_problem(self.daemon.get("/v1/runs/none.1/output", headers={"Accept": "text/event-stream"}), 404, "notfound")
 
     def events(self, run, headers=None, query=""):
