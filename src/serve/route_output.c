@@ -74,7 +74,7 @@ static int64_t find_attempts(const dibs__run *run, const char *step)
     return most;
 }
 
-/* What is not there is 404, not a stream without events. */
+/* A run, a step or an attempt that is not there is 404, not a stream without events. */
 static bool check_run(dibs__http_exchange *ex, const dibs__run_output *ro)
 {
     dibs__run run;

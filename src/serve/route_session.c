@@ -164,7 +164,12 @@ void dibs__serve_post_sessions(dibs__http_exchange *ex)
     const dibsx_json_node *root;
     dibs__session_request req;
     dibs_error err = {0};
+    unsigned char hash[DIBSX_SHA256_SIZE];
+    const char *body;
+    size_t len;
 
+    body = dibs__http_body(ex, &len);
+    dibsx_sha256_bytes(body ? body : "", len, hash);
     if (!dibs__http_body_json(ex, &root))
         return;
     if (dibs__session_request_read(root, &req, &err) != DIBS_OK)
@@ -177,8 +182,10 @@ void dibs__serve_post_sessions(dibs__http_exchange *ex)
         (void)dibs__serve_refuse(ex, 429, "limit",
                                  "a session has at most %d leases",
                                  DIBS__SESSION_LEASES);
-    else
+    else {
+        memcpy(req.hash, hash, sizeof(req.hash));
         make_session(ex, &req, key ? key : "");
+    }
 }
 
 void dibs__serve_get_session(dibs__http_exchange *ex)

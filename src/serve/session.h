@@ -49,8 +49,9 @@ struct dibs__serve_session {
     struct dibs__serve_sessions *table;
     dibs__serve_session *next; /* in its bucket */
     char id[DIBS__SESSION_ID_SIZE];
-    char key[DIBS__SESSION_KEY_MAX + 1]; /* Idempotency-Key; "": none */
-    char identity[16];                   /* of its leases, for listings */
+    char key[DIBS__SESSION_KEY_MAX + 1];   /* Idempotency-Key; "": none */
+    unsigned char hash[DIBSX_SHA256_SIZE]; /* of the body that made it */
+    char identity[16];                     /* of its leases, for listings */
     char caller[DIBS__SERVE_WHO_MAX];
     char name[64];
     bool stream;            /* kept by a stream */
@@ -74,7 +75,6 @@ typedef struct dibs__serve_sessions {
     char epoch[9];
     dibs__sessions_wake_fn *wake;
     void *wake_arg;
-
     pthread_mutex_t mutex; /* for all below */
     pthread_cond_t cond; /* the tender has something to do; or it has done it */
     pthread_t thread;

@@ -6,6 +6,7 @@
 
 #include "base/json.h"
 #include "base/json_read.h"
+#include "base/sha256.h"
 #include <dibs/dibs.h>
 
 enum { DIBS__LEASE_META_MAX = 16, DIBS__LEASE_WAIT_MAX_MS = 86400000 };
@@ -29,6 +30,7 @@ typedef struct dibs__session_request {
     bool stream;
     const dibsx_json_node *adopt; /* first of them, or NULL */
     size_t adopt_count;
+    unsigned char hash[DIBSX_SHA256_SIZE]; /* of the body, for a repeat */
 } dibs__session_request;
 
 /* Reads the body of PUT .../leases/{id}; with `adopts` a member of "adopt", which has

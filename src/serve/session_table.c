@@ -53,7 +53,8 @@ visit_all(dibs__serve_sessions *table, visit_fn *each, void *arg)
 
 typedef struct search {
     const char *caller, *key;
-    size_t count; /* of the caller's that are open */
+    const unsigned char *hash; /* of the body */
+    size_t count;              /* of the caller's that are open */
     dibs__serve_session *found;
 } search;
 
@@ -77,6 +78,10 @@ static dibs_status check_limits(const dibs__serve_sessions *table,
         return dibsx_fail(err, DIBS_CANCELLED,
                           "the daemon is shutting down; use another one, or "
                           "try again later");
+    if (sr->found && memcmp(sr->found->hash, sr->hash, DIBSX_SHA256_SIZE) != 0)
+        return dibsx_fail(err, DIBS_STALE,
+                          "a session with this Idempotency-Key was asked for "
+                          "otherwise; use another key");
     if (sr->found)
         return sr->found->opening
                    ? dibsx_fail(err, DIBS_UNAVAIL,
@@ -115,6 +120,7 @@ new_session(dibs__serve_sessions *table, const char *caller,
     snprintf(se->caller, sizeof(se->caller), "%s", caller);
     snprintf(se->name, sizeof(se->name), "%s", req->name);
     snprintf(se->key, sizeof(se->key), "%s", key);
+    memcpy(se->hash, req->hash, sizeof(se->hash));
     se->stream = req->stream;
     /* Leases that are taken over have clients, however long that takes. */
     se->opening = true;
@@ -134,7 +140,7 @@ dibs__session_make(dibs__serve_sessions *table, const char *caller,
                    dibsx_nsec now, dibs__serve_session **out, bool *known,
                    dibs_error *err)
 {
-    search sr = {.caller = caller, .key = key};
+    search sr = {.caller = caller, .key = key, .hash = req->hash};
     dibs_status rc;
 
     (void)visit_all(table, look_at_one, &sr);

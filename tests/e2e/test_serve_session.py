@@ -179,6 +179,9 @@ class Leases(SessionCase):
         first = self.open(headers=key)
         self.assertEqual(self.open(status=200, headers=key)["session"], first["session"])
         self.assertNotEqual(self.open()["session"], first["session"])
+        # The key is of one request: what else is asked with it would be passed over.
+        self.assert_problem(self.daemon.post("/v1/sessions", {"name": "other", "ttl_ms": LONG_MS}, headers=key, role="operate"),
+                            409, "differs")
 
     def test_adopt(self):
         """Taking over gives a new owner: the end of the session before ends nothing."""
