@@ -104,8 +104,8 @@ void dibs__sessions_count_get(dibs__serve_sessions *table,
 
 /* Makes a session, or finds the one with this key of this caller: *known. Without an
  * error it is `opening`, and has no leases. DIBS_FULL: a limit, which err names;
- * DIBS_UNAVAIL: that session is being made; DIBS_CANCELLED: the daemon ends. Locks:
- * mutex. */
+ * DIBS_UNAVAIL: that session is being made; DIBS_STALE: it was asked for otherwise;
+ * DIBS_CANCELLED: the daemon ends. Locks: mutex. */
 DIBS_MUST_CHECK dibs_status dibs__session_make(dibs__serve_sessions *table,
                                                const char *caller,
                                                const dibs__session_request *req,
