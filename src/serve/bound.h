@@ -32,7 +32,7 @@ struct dibs__bound {
     char caller[DIBS__SERVE_WHO_MAX];
     char name[DIBS_NAME_MAX + 1];
     size_t users; /* threads and requests that use it */
-    bool over;    /* its session has ended */
+    bool over;    /* its session has ended, or it is of no use */
 };
 
 typedef struct dibs__serve_bounds {

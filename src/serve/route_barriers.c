@@ -130,6 +130,9 @@ static void wait_at(dibs__bound *bound, void *arg)
     st->err = err;
     st->generation = generation;
     st->waits = false;
+    /* A barrier of another size has given no seat: the next arrival asks anew. */
+    if (err.status == DIBS_MISMATCH)
+        bound->over = true;
     pthread_mutex_unlock(&bound->table->mutex);
     dibs__bound_wake(bound);
 }

@@ -150,6 +150,8 @@ class Meetings:
         self.assertEqual(self.arrive(name, first, 1, wait_ms=1).status, 202)
         self.assert_problem(self.arrive(name, first, 2, wait_ms=1), 409, "differs")
         self.assert_problem(self.arrive(name, first, 1, role="admin"), 404, "session-unknown")
+        # A party that says another number has no seat, and may come again with the right one.
+        self.assert_problem(self.arrive(name, second, 1, parties=3), 409, "mismatch")
         passed = self.arrive(name, second, 1)
         self.assertEqual((passed.status, passed.json["state"]), (200, "passed"), passed.text)
         self.assertEqual(self.arrive(name, first, 1).json, passed.json)
