@@ -6,6 +6,7 @@
 
 #include "base/buf.h"
 #include <dibs/types.h>
+#include <limits.h>
 #include <sys/types.h>
 
 enum { DIBS__RESULT_MAX = 4096 };
@@ -18,7 +19,7 @@ typedef struct dibs__need {
 } dibs__need;
 
 typedef struct dibs__result_files {
-    char dir[96]; /* a folder that its user alone may enter; "": none */
+    char dir[PATH_MAX]; /* a folder that its user alone may enter; "": none */
     int dir_fd;
     uid_t uid;
 } dibs__result_files;

@@ -70,7 +70,7 @@ static void test_results_pass_on(void **state)
     CHECK(DIBS_OK, dibs__result_files_read(&files, result, &len, err));
     assert_int_equal(len, strlen("the result"));
     assert_memory_equal(result, "the result", len);
-    char dir[96];
+    char dir[PATH_MAX];
     memcpy(dir, files.dir, sizeof dir);
     dibs__result_files_remove(&files);
     assert_int_not_equal(access(dir, F_OK), 0);
@@ -105,7 +105,7 @@ static void test_the_node_reads_no_other_file(void **state)
     world *w = *state;
     for (size_t i = 0; i < sizeof tricks / sizeof *tricks; i++) {
         dibs__result_files files;
-        char result[DIBS__RESULT_MAX], dir[96];
+        char result[DIBS__RESULT_MAX], dir[PATH_MAX];
         size_t len;
         CHECK(DIBS_OK,
               dibs__result_files_make(&files, NULL, NULL, NULL, 0, err));
@@ -115,7 +115,7 @@ static void test_the_node_reads_no_other_file(void **state)
         assert_int_equal(len, 0);
         dibs__result_files_remove(&files);
         if (i == 2) {
-            char command[160];
+            char command[PATH_MAX + 16];
             (void)snprintf(command, sizeof command, "%s/result", dir);
             assert_int_equal(rmdir(command), 0);
             assert_int_equal(rmdir(dir), 0);
@@ -132,7 +132,7 @@ static void test_the_node_reads_no_other_file(void **state)
  * use, nor those that may be. */
 static void test_folders_of_the_dead_go(void **state)
 {
-    char place[] = "/tmp/dibs-place-XXXXXX", dead[96], other[96];
+    char place[] = "/tmp/dibs-place-XXXXXX", dead[PATH_MAX], other[PATH_MAX];
     dibs__result_files files, used;
     (void)state;
     assert_non_null(mkdtemp(place));
