@@ -137,8 +137,8 @@ static dibs_status take_cluster(parser *ps, char *word)
     return rc;
 }
 
-/* The verb of the group that is spelt most like the word, or that another name of is;
- * its whole name, or NULL. */
+/* The whole name of the verb of the group that is spelt most like the word, by its own
+ * name or by one that people try; NULL: none is. */
 static const char *nearest_verb(const char *group, const char *word)
 {
     dibsx_suggest sg = {.typed = word};

@@ -179,8 +179,8 @@ const dibs__verb dibs__verb_job_wait = {
     .operands = "[RUN]",
     .summary = "wait until a run or a batch has ended",
     .about = "The exit code tells how the run ended. With --batch it waits "
-             "until all "
-             "members of a batch have ended: as many as --of says, or as the "
+             "until all members of a batch have ended: as many as --of says, "
+             "or as the "
              "starts of members have said. --json prints the run as dibs job "
              "show does; or the numbers of members, of those that have ended, "
              "and of those that did not end well.\n",
