@@ -13,6 +13,7 @@ from runtools import PATIENCE, wait_until
 
 __all__ = ["Browser", "WebError", "KEYS"]
 
+TAKEN = "port not available"
 ELEMENT = "element-6066-11e4-a52e-4f735466cecf"
 KEYS = {"enter": "\ue007", "tab": "\ue004", "escape": "\ue00c", "down": "\ue015", "up": "\ue013", "left": "\ue012",
         "right": "\ue014", "end": "\ue010", "home": "\ue011", "shift": "\ue008"}
@@ -34,9 +35,7 @@ class Browser:
 
     def __init__(self, width=1280, height=860, options=(), trace=None):
         self.folder = tempfile.mkdtemp(prefix="dibs-web-")
-        self.log = open(f"{self.folder}/driver.log", "wb")
-        self.driver = subprocess.Popen(["sh", "-c", DRIVER], stdin=subprocess.PIPE, stdout=self.log, stderr=self.log, start_new_session=True,
-                                       env={**os.environ, "HOME": self.folder, "TMPDIR": self.folder})
+        self.start_driver()
         try:
             self.port = wait_until(self.read_port, "the port of chromedriver")
             self.connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
@@ -50,9 +49,28 @@ class Browser:
             self.end()
             raise
 
+    def start_driver(self):
+        self.log = open(f"{self.folder}/driver.log", "wb")
+        self.driver = subprocess.Popen(["sh", "-c", DRIVER], stdin=subprocess.PIPE, stdout=self.log, stderr=self.log, start_new_session=True,
+                                       env={**os.environ, "HOME": self.folder, "TMPDIR": self.folder})
+
+    def end_driver(self):
+        """The driver's group is the browser's too."""
+        try:
+            os.killpg(self.driver.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        self.driver.wait()
+        self.driver.stdin.close()
+        self.log.close()
+
     def read_port(self):
+        """The driver takes a free port of IPv6 and wants the same one of IPv4, where another process may have it: then another driver tries."""
         if self.driver.poll() is not None:
-            raise WebError("chromedriver has ended: " + self.log_text())
+            if TAKEN not in self.log_text():
+                raise WebError("chromedriver has ended: " + self.log_text())
+            self.end_driver()
+            self.start_driver()
         for line in self.log_text().splitlines():
             if "started successfully on port" in line:
                 return int(line.rsplit(" ", 1)[1].rstrip("."))
@@ -74,19 +92,12 @@ class Browser:
         return self.ask(method, self.session + path, body)
 
     def end(self):
-        """The driver's group is the browser's too."""
         try:
             if hasattr(self, "session"):
                 self.do("DELETE", "")
         except (WebError, OSError, http.client.HTTPException):
             pass
-        try:
-            os.killpg(self.driver.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
-        self.driver.wait()
-        self.driver.stdin.close()
-        self.log.close()
+        self.end_driver()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     # -- The page.
