@@ -54,6 +54,18 @@ size_t dibsx_utf8_len(const unsigned char *at, size_t len)
     return 0;
 }
 
+bool dibsx_has_word(const char *words, const char *word, size_t len)
+{
+    while (*words) {
+        const size_t end = strcspn(words, " ");
+
+        if (end == len && memcmp(words, word, len) == 0)
+            return true;
+        words += end + (words[end] == ' ');
+    }
+    return false;
+}
+
 /* Control characters, the C1 range among them, may drive a terminal. */
 static bool may_be_shown(const unsigned char *at)
 {

@@ -1,4 +1,4 @@
-/* text.h - digits, characters of UTF-8, and text that may be shown. */
+/* text.h - digits, words, characters of UTF-8, and text that may be shown. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_BASE_TEXT_H
 #define DIBS_BASE_TEXT_H
@@ -7,6 +7,9 @@
 
 /* The number that a hexadecimal digit stands for; -1 when it is none. */
 int dibsx_hex_value(char digit);
+
+/* Whether `words` ("open closed", a space between two) has this one of `len` bytes. */
+bool dibsx_has_word(const char *words, const char *word, size_t len);
 
 /* The length of the UTF-8 character at `at`, of which `len` bytes (at least one)
  * may be read; 0 when there is none: overlong forms, surrogates and what is

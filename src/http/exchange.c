@@ -3,6 +3,7 @@
  * Owns the body and the answer. Runs on the thread that has the exchange. */
 /* SPDX-License-Identifier: MIT */
 #include "base/alloc.h"
+#include "base/text.h"
 #include "http/inside.h"
 #include "http/later.h"
 #include <netdb.h>
@@ -64,6 +65,24 @@ const char *dibs__http_param(const dibs__http_exchange *ex, const char *name)
 const char *dibs__http_query(const dibs__http_exchange *ex, const char *key)
 {
     return dibs__http_target_query(&ex->target, key);
+}
+
+const char *dibs__http_reads(const dibs__http_exchange *ex)
+{
+    return ex->route && ex->route->query ? ex->route->query : "";
+}
+
+const char *dibs__http_stray(const dibs__http_exchange *ex)
+{
+    const char *reads = dibs__http_reads(ex);
+
+    for (size_t i = 0; i < ex->target.query_count; i++) {
+        const char *key = ex->target.query[i].key;
+
+        if (!dibsx_has_word(reads, key, strlen(key)))
+            return key;
+    }
+    return NULL;
 }
 
 const char *dibs__http_header(const dibs__http_exchange *ex, const char *name)

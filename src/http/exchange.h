@@ -19,19 +19,21 @@ typedef struct dibs__http_exchange dibs__http_exchange;
 void *dibs__http_arg(const dibs__http_exchange *ex);
 
 /* A parameter of the path, decoded; of the query, NULL when it is not there; a
- * header of the request, likewise. */
+ * header of the request, likewise; a key of the query that the route does not read. */
 const char *dibs__http_param(const dibs__http_exchange *ex, const char *name);
 const char *dibs__http_query(const dibs__http_exchange *ex, const char *key);
 const char *dibs__http_header(const dibs__http_exchange *ex, const char *name);
+const char *dibs__http_stray(const dibs__http_exchange *ex);
 
-/* "GET"; "HEAD" of a route for it. */
+/* "GET", or "HEAD" of a route for it; and the target as the client sent it:
+ * "/dibs/v1/locks?q=x". */
 const char *dibs__http_method(const dibs__http_exchange *ex);
-
-/* The target as the client sent it: "/dibs/v1/locks?q=x". */
 const char *dibs__http_asked(const dibs__http_exchange *ex);
 
-/* The route's path and its need; NULL and 0 when the request has no route. */
+/* The route's path, the keys of the query that it reads, and its need; NULL, "" and 0
+ * when the request has no route. */
 const char *dibs__http_route_path(const dibs__http_exchange *ex);
+const char *dibs__http_reads(const dibs__http_exchange *ex);
 int dibs__http_need(const dibs__http_exchange *ex);
 
 /* The kind of the listener that it came to; whether it came with TLS; and the common
@@ -65,10 +67,9 @@ DIBS_MUST_CHECK bool
 dibs__http_body_json(dibs__http_exchange *ex, const dibsx_json_node **root);
 
 /* Begins the answer: a status, and a writer for its JSON, whose outermost object
- * is open and will be closed by the server. */
+ * is open and will be closed by the server; or with another type than
+ * "application/json", which is borrowed. */
 dibsx_json *dibs__http_answer(dibs__http_exchange *ex, int status);
-
-/* The same with another type than "application/json", which is borrowed. */
 dibsx_json *
 dibs__http_answer_as(dibs__http_exchange *ex, int status, const char *type);
 

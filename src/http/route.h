@@ -18,7 +18,8 @@ typedef struct dibs__http_route {
     dibs__http_fn *answer;
     bool quick; /* never blocks: runs on the loop thread, before all others */
     int need;   /* what its caller must be, for the gate (server.h) */
-    size_t body_max; /* 0: that of the server */
+    size_t body_max;   /* 0: that of the server */
+    const char *query; /* the keys that it reads: "limit after"; NULL: none */
 } dibs__http_route;
 
 /* The route for a request. NULL: *known tells whether the path has one for

@@ -1,6 +1,7 @@
 /* ask.c - what a request asks for. Threads of the server. */
 /* SPDX-License-Identifier: MIT */
 #include "serve/ask.h"
+#include "base/text.h"
 #include "serve/problem.h"
 #include <errno.h>
 #include <stdio.h>
@@ -39,18 +40,6 @@ refuse_field(dibs__http_exchange *ex, const char *field, const char *why)
     return false;
 }
 
-static bool has_word(const char *words, const char *word, size_t len)
-{
-    while (*words) {
-        const size_t end = strcspn(words, " ");
-
-        if (end == len && memcmp(words, word, len) == 0)
-            return true;
-        words += end + (words[end] == ' ');
-    }
-    return false;
-}
-
 bool dibs__serve_ask_body(dibs__http_exchange *ex, const char *fields,
                           const dibsx_json_node **root)
 {
@@ -63,7 +52,7 @@ bool dibs__serve_ask_body(dibs__http_exchange *ex, const char *fields,
     }
     for (const dibsx_json_node *node = *root ? (*root)->child : NULL; node;
          node = node->next) {
-        if (!has_word(fields, node->key, node->key_len))
+        if (!dibsx_has_word(fields, node->key, node->key_len))
             return refuse_field(ex, node->key,
                                 "is not a field of this request");
     }
@@ -131,6 +120,13 @@ bool dibs__serve_ask_bool(dibs__http_exchange *ex, const dibsx_json_node *root,
         return refuse_field(ex, field, "must be true or false");
     *out = node->truth;
     return true;
+}
+
+const char *dibs__serve_ask_word(const dibs__http_exchange *ex, const char *key)
+{
+    const char *text = dibs__http_query(ex, key);
+
+    return text ? text : "";
 }
 
 bool dibs__serve_ask_query(dibs__http_exchange *ex, const char *key,

@@ -326,6 +326,20 @@ static bool look_at_token(dibs__http_exchange *ex, dibs__serve_caller *caller)
     return refuse_token(ex, "The access token is not known");
 }
 
+/* A key that is misspelt would show more than was asked for, or do it otherwise. Pages
+ * and probes, which anybody may see, take any query. */
+static bool look_at_query(dibs__http_exchange *ex)
+{
+    const char *stray = dibs__http_stray(ex), *reads = dibs__http_reads(ex);
+
+    if (!stray || dibs__http_need(ex) == DIBS__SERVE_NOBODY)
+        return true;
+    (void)dibs__serve_refuse(ex, 400, "invalid",
+                             "This request has no ?%.100s=%s%s", stray,
+                             *reads ? "; its query may have: " : "", reads);
+    return false;
+}
+
 bool dibs__serve_gate_pass(dibs__http_exchange *ex)
 {
     dibs__serve_caller *caller = dibs__http_note(ex);
@@ -344,7 +358,7 @@ bool dibs__serve_gate_pass(dibs__http_exchange *ex)
         !look_at_rate(ex, caller))
         return false;
     if (caller->role >= need)
-        return true;
+        return look_at_query(ex);
     if (caller->role == DIBS__SERVE_NOBODY)
         return refuse_token(ex, "This needs an access token");
     (void)dibs__serve_refuse(ex, 403, "role",

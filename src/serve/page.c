@@ -2,6 +2,7 @@
  * server. */
 /* SPDX-License-Identifier: MIT */
 #include "serve/page.h"
+#include "base/text.h"
 #include "serve/ask.h"
 #include "serve/daemon.h"
 #include "serve/list.h"
@@ -18,41 +19,19 @@ typedef struct part {
     dibs__serve_list list; /* its cursor and its limit */
 } part;
 
-static const char *query_text(const dibs__http_exchange *ex, const char *key)
-{
-    const char *text = dibs__http_query(ex, key);
-
-    return text ? text : "";
-}
-
-/* Whether `words` ("open closed") has the word. */
-static bool has_word(const char *words, const char *word)
-{
-    const size_t len = strlen(word);
-
-    while (*words) {
-        const size_t end = strcspn(words, " ");
-
-        if (end == len && strncmp(words, word, len) == 0)
-            return true;
-        words += end + (words[end] == ' ');
-    }
-    return false;
-}
-
 /* False: it was refused. */
 static bool read_part(dibs__http_exchange *ex, const char *states, part *pt)
 {
-    const char *after = query_text(ex, "after");
+    const char *after = dibs__serve_ask_word(ex, "after");
     int64_t limit = 100;
 
-    *pt = (part){.prefix = query_text(ex, "prefix"),
-                 .q = query_text(ex, "q"),
-                 .state = query_text(ex, "state")};
+    *pt = (part){.prefix = dibs__serve_ask_word(ex, "prefix"),
+                 .q = dibs__serve_ask_word(ex, "q"),
+                 .state = dibs__serve_ask_word(ex, "state")};
     if (!dibs__serve_ask_query(ex, "limit", 1, DIBS__SERVE_LIMIT_MAX, &limit))
         return false;
     pt->list.limit = (size_t)limit;
-    if (*pt->state && !has_word(states, pt->state)) {
+    if (*pt->state && !dibsx_has_word(states, pt->state, strlen(pt->state))) {
         (void)dibs__serve_refuse(ex, 400, "invalid",
                                  "There is no such ?state=%s%s",
                                  *states ? ": it is one of " : " here", states);

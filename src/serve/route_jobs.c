@@ -63,21 +63,14 @@ static int by_next(const void *a, const void *b)
     return strcmp(one->state.job, two->state.job);
 }
 
-static const char *query_or(dibs__http_exchange *ex, const char *key)
-{
-    const char *text = dibs__http_query(ex, key);
-
-    return text ? text : "";
-}
-
 static bool read_list(dibs__http_exchange *ex, job_list *list)
 {
-    const char *sort = query_or(ex, "sort");
+    const char *sort = dibs__serve_ask_word(ex, "sort");
 
-    *list = (job_list){.prefix = query_or(ex, "prefix"),
-                       .q = query_or(ex, "q"),
-                       .status = query_or(ex, "status"),
-                       .set = query_or(ex, "set"),
+    *list = (job_list){.prefix = dibs__serve_ask_word(ex, "prefix"),
+                       .q = dibs__serve_ask_word(ex, "q"),
+                       .status = dibs__serve_ask_word(ex, "status"),
+                       .set = dibs__serve_ask_word(ex, "set"),
                        .after = dibs__http_query(ex, "after"),
                        .by_next = strcmp(sort, "next") == 0,
                        .limit = 100};

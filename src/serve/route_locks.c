@@ -135,23 +135,17 @@ void dibs__serve_get_lock(dibs__http_exchange *ex)
     dibs__serve_show_lease(ex, dibs__serve_row_json);
 }
 
-static const char *query_text(const dibs__http_exchange *ex, const char *key)
-{
-    const char *text = dibs__http_query(ex, key);
-
-    return text ? text : "";
-}
-
 /* False: it was refused. */
 static bool
 read_list(dibs__http_exchange *ex, dibs__serve_list *list, int64_t *tree_open)
 {
-    const char *sort = query_text(ex, "sort"), *after = query_text(ex, "after");
-    const char *state = query_text(ex, "state"), *wrong = NULL;
+    const char *sort = dibs__serve_ask_word(ex, "sort"),
+               *after = dibs__serve_ask_word(ex, "after");
+    const char *state = dibs__serve_ask_word(ex, "state"), *wrong = NULL;
     int64_t limit = 100;
 
-    *list = (dibs__serve_list){.prefix = query_text(ex, "prefix"),
-                               .q = query_text(ex, "q"),
+    *list = (dibs__serve_list){.prefix = dibs__serve_ask_word(ex, "prefix"),
+                               .q = dibs__serve_ask_word(ex, "q"),
                                .state = ""};
     if (!dibs__serve_ask_query(ex, "limit", 1, DIBS__SERVE_LIMIT_MAX, &limit) ||
         !dibs__serve_ask_query(ex, "tree", 1, DIBS__SERVE_LIMIT_MAX, tree_open))

@@ -49,6 +49,19 @@ class Answers(ServeCase):
                         self.assertIn(answer.status, (403,) if has else (401, 429), answer.text)
                         self.assertEqual(answer.json["code"], {401: "token", 403: "role", 429: "limit"}[answer.status])
 
+    def test_every_route_refuses_a_query_that_it_does_not_read(self):
+        """A misspelt filter must not show, or change, more than was meant."""
+        for path, methods in self.daemon.get("/openapi.json", role=None).json["paths"].items():
+            for method, operation in methods.items():
+                with self.subTest((method, path)):
+                    answer = self.daemon.ask(method.upper(), self.pattern(path), query={"lmit": "1"})
+                    if operation["x-role"] == "none":
+                        self.assertNotEqual(answer.status, 400)
+                    else:
+                        self.assert_problem(answer, 400, "invalid")
+                        self.assertIn("?lmit=", answer.json["detail"])
+        self.assertIn("may have: prefix limit", self.daemon.get("/v1/waits", query={"prefx": "a"}).json["detail"])
+
     def test_problems(self):
         self.assert_problem(self.daemon.get("/nothing"), 404, "notfound")
         self.assert_problem(self.daemon.get("/v1/whoami", role=None), 401, "token")

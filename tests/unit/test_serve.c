@@ -16,6 +16,7 @@
 
 #include "base/alloc.h"
 #include "base/json_read.h"
+#include "base/text.h"
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
@@ -428,6 +429,47 @@ find_operation(const dibsx_json_node *paths, const dibs__http_route *route)
     return path ? dibsx_json_get(path, method) : NULL;
 }
 
+/* A parameter, which may stand among those that operations share. */
+static const dibsx_json_node *
+find_parameter(const dibsx_json_node *root, const dibsx_json_node *node)
+{
+    const dibsx_json_node *ref = dibsx_json_get(node, "$ref");
+
+    if (!ref)
+        return node;
+    root = dibsx_json_get(root, "components");
+    return dibsx_json_get(dibsx_json_get(root, "parameters"),
+                          strrchr(ref->text, '/') + 1);
+}
+
+/* The keys of its query are those that the route reads, and no others. */
+static void
+check_query(const dibsx_json_node *root, const dibsx_json_node *operation,
+            const dibs__http_route *route)
+{
+    const dibsx_json_node *all = dibsx_json_get(operation, "parameters");
+    const char *reads = route->query ? route->query : "";
+    size_t words = *reads ? 1 : 0, count = 0;
+
+    for (const char *at = reads; *at; at++)
+        words += *at == ' ';
+    for (const dibsx_json_node *node = all ? all->child : NULL; node;
+         node = node->next) {
+        const dibsx_json_node *one = find_parameter(root, node);
+        const char *name = dibsx_json_get(one, "name")->text;
+
+        if (strcmp(dibsx_json_get(one, "in")->text, "query") != 0)
+            continue;
+        if (!dibsx_has_word(reads, name, strlen(name)))
+            fail_msg("%s %s does not read ?%s=", route->method, route->path,
+                     name);
+        count++;
+    }
+    if (count != words)
+        fail_msg("%s %s reads \"%s\"; openapi.json has %zu of them",
+                 route->method, route->path, reads, count);
+}
+
 static void the_document_has_the_routes(void **state)
 {
     const dibsx_json_node *paths;
@@ -450,6 +492,7 @@ static void the_document_has_the_routes(void **state)
         assert_string_equal(dibsx_json_get(operation, "x-role")->text,
                             dibs__serve_role_text(
                                 (dibs__serve_role)route->need));
+        check_query(doc.root, operation, route);
     }
     for (const dibsx_json_node *path = paths->child; path; path = path->next) {
         for (const dibsx_json_node *node = path->child; node; node = node->next)

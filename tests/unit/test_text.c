@@ -1,4 +1,4 @@
-/* test_text.c - characters of UTF-8, and text that may be shown. */
+/* test_text.c - words, characters of UTF-8, and text that may be shown. */
 /* SPDX-License-Identifier: MIT */
 #include "base/text.h"
 #include "unit.h"
@@ -54,10 +54,23 @@ static void test_what_drives_a_terminal_is_replaced(void **state)
     check_clean("\xED\xA0\x80.", "???.");
 }
 
+static void test_words(void **state)
+{
+    (void)state;
+    assert_true(dibsx_has_word("open closed", "open", 4));
+    assert_true(dibsx_has_word("open closed", "closed", 6));
+    assert_false(dibsx_has_word("open closed", "close", 5));
+    assert_false(dibsx_has_word("open closed", "open closed", 11));
+    assert_false(dibsx_has_word("open closed", "", 0));
+    assert_false(dibsx_has_word("", "open", 4));
+    assert_false(dibsx_has_word("", "", 0));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_lengths),
+        cmocka_unit_test(test_words),
         cmocka_unit_test(test_what_drives_a_terminal_is_replaced),
     };
 
