@@ -11,6 +11,8 @@
 #include "serve/job_row.h"
 #include "serve/problem.h"
 #include "serve/routes.h"
+#include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,8 +29,10 @@ enum {
 /* ---- lists */
 
 typedef struct job_list {
-    const char *prefix, *q, *status, *set, *after;
+    const char *prefix, *q, *status, *set;
     bool by_next;
+    const char *after; /* the last job of the part before, or NULL */
+    int64_t after_s;   /* when it was due then, in the order of next ticks */
     int64_t limit;
 } job_list;
 
@@ -51,16 +55,43 @@ static bool is_shown(const job_list *list, const dibs__board_row *row)
 }
 
 /* Jobs that are never due are last. */
+static int
+compare_next(const dibs__board_row *row, int64_t next_s, const char *job)
+{
+    const uint64_t left = (uint64_t)row->state.next_s - 1;
+    const uint64_t right = (uint64_t)next_s - 1;
+
+    if (left != right)
+        return left < right ? -1 : 1;
+    return strcmp(row->state.job, job);
+}
+
 static int by_next(const void *a, const void *b)
 {
     const dibs__board_row *one = *(const dibs__board_row *const *)a;
     const dibs__board_row *two = *(const dibs__board_row *const *)b;
-    uint64_t left = (uint64_t)one->state.next_s - 1;
-    uint64_t right = (uint64_t)two->state.next_s - 1;
 
-    if (left != right)
-        return left < right ? -1 : 1;
-    return strcmp(one->state.job, two->state.job);
+    return compare_next(one, two->state.next_s, two->state.job);
+}
+
+/* "SECONDS:JOB" in the order of next ticks: a job that has run since then is elsewhere,
+ * and those behind its old place still come. */
+static bool read_cursor(dibs__http_exchange *ex, job_list *list)
+{
+    char *end;
+
+    if (!list->after || !list->by_next)
+        return true;
+    errno = 0;
+    list->after_s = strtoll(list->after, &end, 10);
+    if (end != list->after && *end == ':' && errno == 0) {
+        list->after = end + 1;
+        return true;
+    }
+    (void)dibs__serve_refuse(ex, 400, "invalid",
+                             "There is no such ?after: it is the text of "
+                             "\"next\" of the last answer");
+    return false;
 }
 
 static bool read_list(dibs__http_exchange *ex, job_list *list)
@@ -85,26 +116,29 @@ static bool read_list(dibs__http_exchange *ex, job_list *list)
                                  "or on demand");
         return false;
     }
-    return dibs__serve_ask_query(ex, "limit", 1, LIMIT_MAX, &list->limit);
+    return dibs__serve_ask_query(ex, "limit", 1, LIMIT_MAX, &list->limit) &&
+           read_cursor(ex, list);
 }
 
-/* The place behind the row of a cursor; a row that has gone is looked for by its
- * name. */
-static size_t
-find_first(const job_list *list, const dibs__board_row **rows, size_t count)
+static bool is_before(const job_list *list, const dibs__board_row *row)
 {
-    size_t i = 0;
+    return list->after &&
+           (list->by_next ? compare_next(row, list->after_s, list->after)
+                          : strcmp(row->state.job, list->after)) <= 0;
+}
 
-    if (!list->after)
-        return 0;
-    if (!list->by_next)
-        while (i < count && strcmp(rows[i]->state.job, list->after) <= 0)
-            i++;
-    else
-        for (; i < count; i++)
-            if (strcmp(rows[i]->state.job, list->after) == 0)
-                return i + 1;
-    return i;
+static void answer_next(dibs__http_exchange *ex, dibsx_json *js,
+                        const job_list *list, const dibs__board_row *last)
+{
+    char cursor[24 + DIBS__JOB_NAME_MAX + 1];
+
+    if (last && list->by_next)
+        snprintf(cursor, sizeof(cursor), "%" PRId64 ":%s", last->state.next_s,
+                 last->state.job);
+    else if (last)
+        snprintf(cursor, sizeof(cursor), "%s", last->state.job);
+    dibsx_json_pair_text(js, "next", last ? cursor : NULL);
+    dibs__serve_link_next(ex, last ? cursor : NULL);
 }
 
 static void
@@ -112,14 +146,15 @@ answer_list(dibs__http_exchange *ex, const job_list *list,
             const dibs__board_picture *picture, const dibs__board_row **rows)
 {
     dibsx_json *js = dibs__http_answer(ex, 200);
-    size_t count = 0, first, end;
+    size_t count = 0, first = 0, end;
 
     for (size_t i = 0; i < picture->count; i++)
         if (is_shown(list, &picture->rows[i]))
             rows[count++] = &picture->rows[i];
     if (list->by_next && count > 1)
         qsort(rows, count, sizeof(*rows), by_next);
-    first = find_first(list, rows, count);
+    while (first < count && is_before(list, rows[first]))
+        first++;
     end = count - first > (size_t)list->limit ? first + (size_t)list->limit
                                               : count;
     dibsx_json_key(js, "items");
@@ -130,9 +165,7 @@ answer_list(dibs__http_exchange *ex, const job_list *list,
         dibsx_json_close(js, '}');
     }
     dibsx_json_close(js, ']');
-    dibsx_json_pair_text(js, "next",
-                         end < count ? rows[end - 1]->state.job : NULL);
-    dibs__serve_link_next(ex, end < count ? rows[end - 1]->state.job : NULL);
+    answer_next(ex, js, list, end < count ? rows[end - 1] : NULL);
     dibsx_json_pair_uint(js, "total", count);
     dibsx_json_pair_text(js, "total_is",
                          picture->complete ? "exact" : "at_least");

@@ -7,6 +7,7 @@
 #include "serve/problem.h"
 #include "serve/routes.h"
 #include "serve/topic_stream.h"
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,8 +31,9 @@ read_since(dibs__http_exchange *ex, const char *text, dibs_reader_opts *opts)
         opts->start = DIBS_FROM_END;
         return true;
     }
+    errno = 0;
     opts->position = strtoull(text, &end, 10);
-    if (*text >= '0' && *text <= '9' && !*end)
+    if (*text >= '0' && *text <= '9' && !*end && errno == 0)
         return true;
     (void)dibs__serve_refuse(ex, 400, "invalid",
                              "There is no such ?since: it is \"end\", or the "

@@ -17,7 +17,6 @@
 enum {
     DIBS__SESSIONS_MAX = 4096,
     DIBS__SESSIONS_PER_CALLER = 256,
-    DIBS__SESSION_LEASES = 64,
     DIBS__SESSION_LEASES_ALL = 16384,
     DIBS__SESSION_KEY_MAX = 128,
     DIBS__SESSION_ID_SIZE = 33, /* 128 random bits in hexadecimal digits */

@@ -327,6 +327,16 @@ read_keep(const dibsx_json_node *node, void *out, dibs_error *err)
     return DIBS_OK;
 }
 
+/* Whether a lease of the list before this one has its id, too. */
+static bool is_repeated(const dibsx_json_node *first, const dibsx_json_node *at,
+                        const char *id)
+{
+    for (; first != at; first = first->next)
+        if (strcmp(dibsx_json_get(first, "id")->text, id) == 0)
+            return true;
+    return false;
+}
+
 static dibs_status
 read_adopt(const dibsx_json_node *node, void *out, dibs_error *err)
 {
@@ -341,7 +351,13 @@ read_adopt(const dibsx_json_node *node, void *out, dibs_error *err)
 
         if (rc != DIBS_OK)
             return rc;
-        req->adopt_count++;
+        if (++req->adopt_count > DIBS__SESSION_LEASES)
+            continue;
+        if (is_repeated(node->child, at, lease.id))
+            return dibsx_fail(err, DIBS_INVALID,
+                              "two leases in \"adopt\" have the id %s; each "
+                              "needs its own",
+                              lease.id);
     }
     return DIBS_OK;
 }

@@ -9,7 +9,11 @@
 #include "base/sha256.h"
 #include <dibs/dibs.h>
 
-enum { DIBS__LEASE_META_MAX = 16, DIBS__LEASE_WAIT_MAX_MS = 86400000 };
+enum {
+    DIBS__SESSION_LEASES = 64, /* of one session */
+    DIBS__LEASE_META_MAX = 16,
+    DIBS__LEASE_WAIT_MAX_MS = 86400000
+};
 
 /* Texts are borrowed from the JSON, or from the request. */
 typedef struct dibs__lease_request {

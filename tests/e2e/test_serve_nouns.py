@@ -228,7 +228,7 @@ class Topics:
         self.assertEqual([item["position"] for item in rest["items"]], [second])
         end = self.daemon.get(path, query={"since": "end"}).json
         self.assertEqual((end["items"], end["next"]), ([], second))
-        for since in ("now", "-1", "1x"):
+        for since in ("now", "-1", "1x", "18446744073709551616"):
             self.assert_problem(self.daemon.get(path, query={"since": since}), 400, "invalid")
         for body in ({}, {"data": 1}, {"data": "a", "data_base64": "YQ=="}, {"data_base64": "YQ"}, {"data_base64": "YR=="},
                      {"data_base64": "===="}, {"data": "a", "keep": 0}, {"data": "a", "what": 1}):

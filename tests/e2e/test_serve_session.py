@@ -157,7 +157,8 @@ class Leases(SessionCase):
                             ({"wait_ms": -1}, "wait_ms"), ({"name": ""}, "name"), ({"mode": "permits"}, "capacity")):
             self.assertIn(words, self.put(session, "a", status=400, **body)["detail"])
         self.assertEqual(self.put(session, "a%20b", status=400)["code"], "invalid")
-        for body in ({"ttl_ms": 1}, {"keep": "no"}, {"adopt": [{}]}, {"labels": 1}):
+        for body in ({"ttl_ms": 1}, {"keep": "no"}, {"adopt": [{}]}, {"labels": 1},
+                     {"adopt": [{"id": "a", "name": "x", "token": "1"}, {"id": "a", "name": "y", "token": "2"}]}):
             answer = self.daemon.post("/v1/sessions", body, role="operate")
             self.assertEqual(answer.status, 400, answer.text)
         self.assertEqual(self.daemon.post("/v1/sessions", {}, role="read").status, 403)

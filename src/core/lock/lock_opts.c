@@ -54,7 +54,8 @@ static dibs_status check_mode(const dibs_lock_opts *opts, dibs_error *err)
     if (opts->mode != DIBS_PERMITS) {
         if (opts->permits > 1 || opts->capacity > 0)
             return dibsx_fail(err, DIBS_INVALID,
-                              "permits and capacity are for DIBS_PERMITS");
+                              "permits and capacity are for semaphores, whose "
+                              "mode is permits");
         return DIBS_OK;
     }
     if (opts->capacity == 0)
