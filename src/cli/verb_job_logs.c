@@ -6,7 +6,7 @@
 #include "cli/print.h"
 #include "cli/verbs.h"
 #include "jobs/board_change.h"
-#include "jobs/history.h"
+#include "jobs/kept_output.h"
 
 #include <inttypes.h>
 #include <poll.h>
@@ -50,48 +50,8 @@ static bool read_place(const char *text, place *out)
     return true;
 }
 
-/* The value of an output: "HEAD LEFT_OUT\n", then the bytes that were kept. */
-typedef struct output {
-    dibs_value value;
-    const char *head, *tail;
-    size_t head_len, tail_len;
-    uint64_t left_out;
-} output;
-
-/* NOTFOUND: nothing was captured. */
-static dibs_status read_output(dibs__open_board *ob, const dibs__run *run,
-                               const dibs__run_step *step, uint32_t attempt,
-                               output *out, dibs_error *err)
-{
-    char inner[DIBS__PLACE_SIZE], key[DIBS_NAME_MAX + 1], *end = NULL;
-    const char *bytes, *line;
-    dibs_status rc;
-
-    *out = (output){.head_len = 0};
-    dibs__output_key(run, step, attempt, inner);
-    rc = dibs__board_key(&ob->board, inner, key, err);
-    if (rc == DIBS_OK)
-        rc = dibs_state_get(ob->cl, key, &out->value, err);
-    if (rc != DIBS_OK)
-        return rc;
-    bytes = out->value.data;
-    line = memchr(bytes, '\n', out->value.len);
-    if (line) {
-        out->head_len = strtoul(bytes, &end, 10);
-        out->left_out = strtoull(end, &end, 10);
-        out->head = line + 1;
-    }
-    if (!line || end != line ||
-        out->head_len > out->value.len - (size_t)(line + 1 - bytes))
-        return dibsx_fail(err, DIBS_BROKEN, "the output %s is no output",
-                          inner);
-    out->tail = out->head + out->head_len;
-    out->tail_len = out->value.len - (size_t)(out->tail - bytes);
-    return DIBS_OK;
-}
-
 /* Prints what is behind the bytes that were printed before. */
-static void print_rest(const output *out, uint64_t *printed)
+static void print_rest(const dibs__kept_output *out, uint64_t *printed)
 {
     uint64_t tail_at = out->head_len + out->left_out;
 
@@ -114,12 +74,13 @@ static dibs_status print_attempt(dibs__open_board *ob, const dibs__run *run,
                                  const dibs__run_step *step, uint32_t attempt,
                                  uint64_t *printed, dibs_error *err)
 {
-    output out;
-    dibs_status rc = read_output(ob, run, step, attempt, &out, err);
+    dibs__kept_output out;
+    dibs_status rc =
+        dibs__kept_output_read(&ob->board, run, step, attempt, &out, err);
 
     if (rc == DIBS_OK)
         print_rest(&out, printed);
-    dibs_value_free(&out.value);
+    dibs__kept_output_fini(&out);
     return rc == DIBS_NOTFOUND ? DIBS_OK : rc;
 }
 

@@ -4,6 +4,7 @@
 #include "base/rand.h"
 #include "jobs/board_change.h"
 #include "jobs/history.h"
+#include "jobs/kept_output.h"
 #include "node/call.h"
 
 #include <inttypes.h>
@@ -469,9 +470,7 @@ void dibs__node_keep_output(dibs__node *node, dibs__node_task *task,
         (task->followed_until && bytes == task->kept_bytes))
         return;
     dibsx_buf_init(&whole, DIBS_VALUE_MAX);
-    dibsx_buf_printf(&whole, "%zu %" PRIu64 "\n", head_len, left_out);
-    dibsx_buf_add(&whole, head, head_len);
-    dibsx_buf_add(&whole, tail, tail_len);
+    dibs__kept_output_put(&whole, head, head_len, tail, tail_len, left_out);
     dibs__run_init(&run, task->task.run);
     (void)snprintf(step.name, sizeof(step.name), "%s", task->task.step);
     dibs__output_key(&run, &step, task->attempt, inner);

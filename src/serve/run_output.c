@@ -7,7 +7,7 @@
 #include "base/json.h"
 #include "http/sse.h"
 #include "jobs/board_change.h"
-#include "jobs/history.h"
+#include "jobs/kept_output.h"
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -16,44 +16,15 @@
 
 enum { LINE_MAX_BYTES = 4096, FRAME_ROOM = 8 * 1024 };
 
-/* The value of an output: "HEAD LEFT_OUT\n", then the bytes that were kept. */
-typedef struct piece {
-    dibs_value value;
-    const char *head, *tail;
-    size_t head_len, tail_len;
-    uint64_t left_out;
-} piece;
-
 /* An output that was not captured is empty. */
 static dibs_status read_piece(const dibs__board *board, const dibs__run *run,
                               const dibs__run_step *step, uint32_t attempt,
-                              piece *out, dibs_error *err)
+                              dibs__kept_output *out, dibs_error *err)
 {
-    char inner[DIBS__PLACE_SIZE], key[DIBS_NAME_MAX + 1], *end = NULL;
-    const char *bytes, *line;
-    dibs_status rc;
+    dibs_status rc =
+        dibs__kept_output_read(board, run, step, attempt, out, err);
 
-    *out = (piece){.head = "", .tail = ""};
-    dibs__output_key(run, step, attempt, inner);
-    rc = dibs__board_key(board, inner, key, err);
-    if (rc == DIBS_OK)
-        rc = dibs_state_get(board->cl, key, &out->value, err);
-    if (rc != DIBS_OK)
-        return rc == DIBS_NOTFOUND ? DIBS_OK : rc;
-    bytes = out->value.data;
-    line = memchr(bytes, '\n', out->value.len);
-    if (line) {
-        out->head_len = strtoul(bytes, &end, 10);
-        out->left_out = strtoull(end, &end, 10);
-        out->head = line + 1;
-    }
-    if (!line || end != line ||
-        out->head_len > out->value.len - (size_t)(line + 1 - bytes))
-        return dibsx_fail(err, DIBS_INTERNAL, "the output %s is no output",
-                          inner);
-    out->tail = out->head + out->head_len;
-    out->tail_len = out->value.len - (size_t)(out->tail - bytes);
-    return DIBS_OK;
+    return rc == DIBS_NOTFOUND ? DIBS_OK : rc;
 }
 
 /* ---- frames */
@@ -134,7 +105,8 @@ static size_t skip_to_tail(const char *bytes, size_t len, size_t lines)
 }
 
 /* At the beginning all but the tail is left out. */
-static void skip_old(const piece *p, dibs__output_place *place, size_t tail)
+static void
+skip_old(const dibs__kept_output *p, dibs__output_place *place, size_t tail)
 {
     const uint64_t tail_at = p->head_len + p->left_out;
 
@@ -144,7 +116,7 @@ static void skip_old(const piece *p, dibs__output_place *place, size_t tail)
         place->bytes = skip_to_tail(p->head, p->head_len + p->tail_len, tail);
 }
 
-static void show_piece(dibsx_buf *out, const piece *p,
+static void show_piece(dibsx_buf *out, const dibs__kept_output *p,
                        dibs__output_place *place, const char *step, bool whole)
 {
     const uint64_t tail_at = p->head_len + p->left_out;
@@ -174,7 +146,8 @@ static void show_piece(dibsx_buf *out, const piece *p,
                       whole);
 }
 
-static bool is_whole(const piece *p, const dibs__output_place *place)
+static bool
+is_whole(const dibs__kept_output *p, const dibs__output_place *place)
 {
     return place->bytes >= p->head_len + p->left_out + p->tail_len;
 }
@@ -196,7 +169,7 @@ show_step(dibs__run_output *ro, const dibs__run *run, size_t i, dibsx_buf *out,
     const bool ended = !current || (step->state != DIBS__STATE_RUNNING &&
                                     step->state != DIBS__STATE_CLAIMED);
     dibs_status rc;
-    piece p;
+    dibs__kept_output p;
 
     *done = attempt == 0 || place->ended;
     if (attempt == 0 || (place->ended && place->attempt == attempt))
@@ -221,7 +194,7 @@ show_step(dibs__run_output *ro, const dibs__run *run, size_t i, dibsx_buf *out,
             put_note(out, step->ended_us, step->name, "%s: %s, exit code %d",
                      step->name, reason_of(step), (int)step->exit_code);
     }
-    dibs_value_free(&p.value);
+    dibs__kept_output_fini(&p);
     return rc;
 }
 
@@ -334,7 +307,7 @@ dibs__output_text(const dibs__run_output *ro, dibsx_buf *out, dibs_error *err)
     for (size_t i = 0; rc == DIBS_OK && i < run.step_count; i++) {
         const dibs__run_step *step = &run.steps[i];
         uint32_t attempt = ro->attempt ? ro->attempt : step->attempt;
-        piece p;
+        dibs__kept_output p;
 
         if (!is_wanted(ro, step) || attempt == 0)
             continue;
@@ -349,7 +322,7 @@ dibs__output_text(const dibs__run_output *ro, dibsx_buf *out, dibs_error *err)
                                  p.left_out);
             dibsx_buf_add(out, p.tail, p.tail_len);
         }
-        dibs_value_free(&p.value);
+        dibs__kept_output_fini(&p);
     }
     dibs__run_fini(&run);
     return rc;
