@@ -8,6 +8,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/fail.h"
+#include "base/write_all.h"
 #include "cli/command.h"
 #include "cli/options.h"
 #include "cli/run/guarded.h"
@@ -109,17 +110,10 @@ static dibs_status fail_data(dibs_error *err, const char *what)
 
 static dibs_status write_data(const worker *w, int fd, dibs_error *err)
 {
-    size_t len, at = 0;
-    const char *data = dibs_item_data(w->item, &len);
+    size_t len;
+    const void *data = dibs_item_data(w->item, &len);
 
-    while (at < len) {
-        ssize_t put = write(fd, data + at, len - at);
-
-        if (put < 0 && errno != EINTR)
-            return fail_data(err, "write");
-        at += put > 0 ? (size_t)put : 0;
-    }
-    return DIBS_OK;
+    return dibsx_write_all(fd, data, len) ? DIBS_OK : fail_data(err, "write");
 }
 
 /* With --in-file the data is in a file of its own, and standard input is empty. */

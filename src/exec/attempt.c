@@ -10,6 +10,7 @@
 #include "base/alloc.h"
 #include "base/buf.h"
 #include "base/fail.h"
+#include "base/write_all.h"
 #include "exec/env_file.h"
 #include <errno.h>
 #include <signal.h>
@@ -99,24 +100,10 @@ static uint32_t add_command(dibsx_buf *to, const dibs__attempt_spec *spec)
     return count;
 }
 
-static bool write_all(int fd, const char *bytes, size_t len)
-{
-    while (len > 0) {
-        ssize_t put = write(fd, bytes, len);
-        if (put < 0 && errno != EINTR)
-            return false;
-        if (put > 0) {
-            bytes += put;
-            len -= (size_t)put;
-        }
-    }
-    return true;
-}
-
 static int make_memfd(const dibsx_buf *text, dibs_error *err)
 {
     int fd = memfd_create("dibs-attempt", MFD_CLOEXEC);
-    if (fd >= 0 && write_all(fd, text->data, text->len))
+    if (fd >= 0 && dibsx_write_all(fd, text->data, text->len))
         return fd;
     (void)dibsx_fail_at(err, DIBS_INTERNAL, dibsx_errno_name(errno),
                         "cannot write a memfd for the command: %s",

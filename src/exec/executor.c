@@ -13,6 +13,7 @@
 #include "base/alloc.h"
 #include "base/event.h"
 #include "base/fail.h"
+#include "base/write_all.h"
 #include "exec/belief.h"
 #include "exec/executor_wire.h"
 #include "exec/output.h"
@@ -583,15 +584,9 @@ static int open_input(const dibs__attempt_spec *spec)
     if (!spec->input)
         return open("/dev/null", O_RDONLY | O_CLOEXEC);
     int fd = memfd_create("dibs-input", MFD_CLOEXEC);
-    const char *from = spec->input;
-    for (size_t sum = 0; fd >= 0 && sum < spec->input_len;) {
-        ssize_t put = write(fd, from + sum, spec->input_len - sum);
-        if (put > 0) {
-            sum += (size_t)put;
-        } else if (errno != EINTR) {
-            close(fd);
-            return -1;
-        }
+    if (fd >= 0 && !dibsx_write_all(fd, spec->input, spec->input_len)) {
+        close(fd);
+        return -1;
     }
     if (fd >= 0)
         (void)lseek(fd, 0, SEEK_SET);

@@ -8,6 +8,7 @@
 
 #include "base/fail.h"
 #include "base/json.h"
+#include "base/write_all.h"
 #include "exec/spawn.h"
 #include <ctype.h>
 #include <dirent.h>
@@ -36,20 +37,6 @@ folder_failed(dibs_error *err, const char *what, const char *path)
                          "cannot %s %s: %s", what, path, strerror(number));
 }
 
-static bool write_all(int fd, const char *bytes, size_t len)
-{
-    while (len > 0) {
-        ssize_t put = write(fd, bytes, len);
-        if (put < 0 && errno != EINTR)
-            return false;
-        if (put > 0) {
-            bytes += put;
-            len -= (size_t)put;
-        }
-    }
-    return true;
-}
-
 static void write_json(const dibs__need *needs, size_t count, dibsx_buf *to)
 {
     dibsx_json js;
@@ -70,7 +57,7 @@ static bool put_file(const dibs__result_files *files, const char *name,
                     O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0)
         return false;
-    bool done = write_all(fd, dibsx_buf_text(text), text->len) &&
+    bool done = dibsx_write_all(fd, dibsx_buf_text(text), text->len) &&
                 (files->uid == geteuid() || fchown(fd, files->uid, gid) == 0);
     close(fd);
     return done;

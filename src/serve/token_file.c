@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/fail.h"
 #include "base/rand.h"
+#include "base/write_all.h"
 #include "config/default_url.h"
 #include "config/option_value.h"
 #include "serve/token.h"
@@ -96,14 +97,12 @@ dibs_status dibs__serve_tokens_load(dibs__serve_tokens *tokens,
 }
 
 static dibs_status
-write_all(const char *path, const dibsx_buf *text, dibs_error *err)
+write_file(const char *path, const dibsx_buf *text, dibs_error *err)
 {
     int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC,
                   S_IRUSR | S_IWUSR);
     bool done = fd >= 0 && fchmod(fd, S_IRUSR | S_IWUSR) == 0 &&
-                write(fd, text->data ? text->data : "", text->len) ==
-                    (ssize_t)text->len &&
-                fsync(fd) == 0;
+                dibsx_write_all(fd, text->data, text->len) && fsync(fd) == 0;
     int number = errno;
 
     if (fd >= 0)
@@ -120,7 +119,7 @@ replace(const char *path, const dibsx_buf *text, dibs_error *err)
     if (!dibsx_buf_ok(text) ||
         snprintf(fresh, sizeof(fresh), "%s.new", path) >= (int)sizeof(fresh))
         return dibsx_fail(err, DIBS_REFUSED, "%s: it is too long", path);
-    rc = write_all(fresh, text, err);
+    rc = write_file(fresh, text, err);
     if (rc == DIBS_OK && rename(fresh, path) != 0)
         rc = cannot("write", path, errno, err);
     return rc;

@@ -4,6 +4,7 @@
 #include "cli/run/options.h"
 
 #include "base/json.h"
+#include "base/write_all.h"
 #include "cli/option_values.h"
 #include "cli/options.h"
 #include "config/settings.h"
@@ -298,18 +299,9 @@ static void pair_or_null(dibsx_json *js, const char *key, int value, int none)
 
 static void write_line(int fd, const char *text, size_t len)
 {
-    while (len > 0) {
-        ssize_t put = write(fd, text, len);
-        if (put < 0 && errno == EINTR)
-            continue;
-        if (put < 0) {
-            dibs__cli_say("cannot write to the descriptor of --status-fd: %s",
-                          strerror(errno));
-            return;
-        }
-        text += put;
-        len -= (size_t)put;
-    }
+    if (!dibsx_write_all(fd, text, len))
+        dibs__cli_say("cannot write to the descriptor of --status-fd: %s",
+                      strerror(errno));
 }
 
 void dibs__outcome_report(const dibs__outcome *out, const dibs__run_opts *opts,
