@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "show/data_json.h"
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -246,27 +247,6 @@ void dibs__mode_text(dibsx_buf *buf, const dibs_party *party, uint32_t capacity)
         dibsx_buf_puts(buf, party->mode);
 }
 
-/* {"key":"value"} of "key=value" texts with a tab between them. */
-static void json_meta(dibsx_json *js, const char *meta)
-{
-    char key[512];
-
-    dibsx_json_key(js, "meta");
-    dibsx_json_open(js, '{');
-    while (*meta) {
-        size_t len = strcspn(meta, "\t"), equals = strcspn(meta, "=\t");
-
-        snprintf(key, sizeof(key), "%.*s", (int)equals, meta);
-        dibsx_json_key(js, key);
-        if (equals < len)
-            dibsx_json_bytes(js, meta + equals + 1, len - equals - 1);
-        else
-            dibsx_json_text(js, "");
-        meta += len + (meta[len] != '\0');
-    }
-    dibsx_json_close(js, '}');
-}
-
 void dibs__json_party_pairs(dibsx_json *js, const dibs_party *party)
 {
     dibsx_json_pair_text(js, "owner", party->owner);
@@ -274,7 +254,7 @@ void dibs__json_party_pairs(dibsx_json *js, const dibs_party *party)
     dibsx_json_pair_int(js, "pid", party->pid);
     dibsx_json_pair_text(js, "identity", party->identity);
     dibsx_json_pair_text(js, "label", party->label);
-    json_meta(js, party->meta);
+    dibs__json_meta(js, party->meta);
     dibsx_json_pair_text(js, "mode", party->mode);
     dibsx_json_pair_uint(js, "permits", party->permits);
     dibsx_json_pair_int(js, "priority", party->priority);

@@ -2,6 +2,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "serve/row.h"
 #include "base/alloc.h"
+#include "show/data_json.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -70,24 +71,6 @@ dibs_lease_info *dibs__serve_row_copy(const dibs_lease_info *info)
     return copy;
 }
 
-static void put_meta(dibsx_json *js, const char *meta)
-{
-    char key[512];
-
-    dibsx_json_key(js, "meta");
-    dibsx_json_open(js, '{');
-    while (*meta) {
-        size_t len = strcspn(meta, "\t"), equals = strcspn(meta, "=\t");
-
-        snprintf(key, sizeof(key), "%.*s", (int)equals, meta);
-        dibsx_json_key(js, key);
-        dibsx_json_bytes(js, meta + equals + (equals < len),
-                         len - equals - (equals < len));
-        meta += len + (meta[len] != '\0');
-    }
-    dibsx_json_close(js, '}');
-}
-
 /* An owner with its fence is the lease: 8 of its digits tell it apart, no more. */
 static void
 put_holding(dibsx_json *js, const dibs_party *party, int64_t left_ms)
@@ -122,7 +105,7 @@ put_parties(dibsx_json *js, const char *key, const dibs_party *parties,
         dibsx_json_pair_int(js, "priority", party->priority);
         dibsx_json_pair_int(js, "age_ms", party->age_ms + since_ms);
         dibsx_json_pair_int(js, "ttl_ms", party->ttl_ms);
-        put_meta(js, party->meta);
+        dibs__json_meta(js, party->meta);
         if (party->fence)
             put_holding(js, party, party->left_ms - since_ms);
         dibsx_json_close(js, '}');

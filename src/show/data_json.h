@@ -1,4 +1,4 @@
-/* data_json.h - bytes and headers as JSON, for every program that shows them. Pure. */
+/* data_json.h - bytes, headers and metadata as JSON, for every program that shows them. Pure. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_SHOW_DATA_JSON_H
 #define DIBS_SHOW_DATA_JSON_H
@@ -17,5 +17,8 @@ dibs__base64_read(const char *text, size_t len, dibsx_buf *out);
 
 /* The pair of a header, "key=value". */
 void dibs__json_header(dibsx_json *js, const char *header);
+
+/* The pair "meta" of "key=value" texts with a tab between them. */
+void dibs__json_meta(dibsx_json *js, const char *meta);
 
 #endif
