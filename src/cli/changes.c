@@ -5,6 +5,7 @@
 #include "cli/job_board.h"
 #include "cli/messages.h"
 #include "cli/option_values.h"
+#include "jobs/board_name.h"
 #include "show/change_trail.h"
 
 enum { USER_SIZE = 128 };
@@ -35,7 +36,7 @@ int dibs__cli_change_begin(const dibs__command *cmd, dibs_client *cl,
                                            .who = user}};
     dibs_error err = {0};
 
-    dibs__board_user(user, sizeof(user));
+    dibs__board_whoami(user, sizeof(user));
     if (dibs__change_add(cl, &change, &err) == DIBS_OK)
         return 0;
     say_missing(cmd, &change, &err);
@@ -52,7 +53,7 @@ void dibs__cli_change_end_items(const dibs__command *cmd, dibs_client *cl,
                                  .cause = {.who = user}};
     dibs_error err = {0};
 
-    dibs__board_user(user, sizeof(user));
+    dibs__board_whoami(user, sizeof(user));
     if (!dibs__change_may_be_done(rc) &&
         dibs__change_add_failed(cl, &change, rc, done, &err) != DIBS_OK)
         say_missing(cmd, &change, &err);
@@ -75,7 +76,7 @@ void dibs__cli_change_made(const dibs__command *cmd, dibs_client *cl,
                                  .cause = {.reason = reason, .who = user}};
     dibs_error err = {0};
 
-    dibs__board_user(user, sizeof(user));
+    dibs__board_whoami(user, sizeof(user));
     if (dibs__change_may_be_done(rc) &&
         dibs__change_add(cl, &change, &err) != DIBS_OK)
         say_missing(cmd, &change, &err);

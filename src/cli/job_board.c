@@ -5,25 +5,12 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "cli/options.h"
+#include "jobs/board_name.h"
 #include "jobs/moment.h"
 #include <fnmatch.h>
-#include <pwd.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-
-void dibs__board_user(char *out, size_t size)
-{
-    char host[64] = "", room[4096];
-    struct passwd entry, *found = NULL;
-
-    (void)gethostname(host, sizeof(host) - 1);
-    (void)getpwuid_r(geteuid(), &entry, room, sizeof(room), &found);
-    if (found)
-        (void)snprintf(out, size, "%s@%s", entry.pw_name, host);
-    else
-        (void)snprintf(out, size, "%u@%s", (unsigned)geteuid(), host);
-}
 
 int dibs__board_open(const dibs__command *cmd, dibs__open_board *out)
 {
@@ -31,7 +18,7 @@ int dibs__board_open(const dibs__command *cmd, dibs__open_board *out)
     int code;
 
     *out = (dibs__open_board){.cl = NULL};
-    dibs__board_user(out->who, sizeof(out->who));
+    dibs__board_whoami(out->who, sizeof(out->who));
     code = dibs__cli_open(cmd, &out->cl);
     if (!code &&
         dibs__board_init(&out->board, out->cl, dibs__opt_text(cmd, "board"),

@@ -18,9 +18,6 @@ typedef struct dibs__open_board {
 int dibs__board_open(const dibs__command *cmd, dibs__open_board *out);
 void dibs__board_close(dibs__open_board *ob);
 
-/* "user@host" of this process. */
-void dibs__board_user(char *out, size_t size);
-
 /* Calls `each` for the names of all jobs of the board that match (fnmatch); NULL: all.
  * The state of a job that is in no set any more is left out. */
 typedef int dibs__job_fn(const dibs__command *cmd, dibs__open_board *ob,

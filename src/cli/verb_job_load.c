@@ -4,6 +4,7 @@
 #include "cli/job_files.h"
 #include "cli/print.h"
 #include "cli/verbs.h"
+#include "jobs/board_name.h"
 #include "jobs/board_set.h"
 
 #include <limits.h>
@@ -98,7 +99,7 @@ load_all(const dibs__command *cmd, const dibs__read_jobs *files, size_t count)
     dibs__report report;
     int code = dibs__cli_open(cmd, &cl), first = code, printed = 0;
 
-    dibs__board_user(who, sizeof(who));
+    dibs__board_whoami(who, sizeof(who));
     if (json && !code) {
         dibs__report_begin(&report);
         dibsx_json_key(&report.js, "files");

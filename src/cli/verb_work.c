@@ -6,6 +6,7 @@
 #include "cli/job_files.h"
 #include "cli/print.h"
 #include "cli/verbs.h"
+#include "jobs/board_name.h"
 #include "jobs/board_set.h"
 #include "node/node.h"
 
@@ -89,7 +90,7 @@ load_file(patience *pt, const dibs__board *board, const dibs__read_jobs *read)
     int code = 0;
 
     dibs__jobs_origin(read->path, origin, sizeof(origin));
-    dibs__board_user(who, sizeof(who));
+    dibs__board_whoami(who, sizeof(who));
     dibsx_buf_init(&why, 4096);
     do {
         dibsx_buf_reset(&why);
