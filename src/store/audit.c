@@ -2,6 +2,22 @@
 /* SPDX-License-Identifier: MIT */
 #include "store/audit.h"
 #include "base/fail.h"
+#include <stdarg.h>
+#include <stdio.h>
+
+void dibs__audit_tell(const dibs__audit_report *to, dibs_severity severity,
+                      const char *subject, const char *advice,
+                      const char *format, ...)
+{
+    char found[DIBS__FOUND_MAX];
+    const dibs_finding finding = {severity, subject, found, advice};
+    va_list args;
+
+    va_start(args, format);
+    (void)vsnprintf(found, sizeof(found), format, args);
+    va_end(args);
+    to->each(&finding, to->arg);
+}
 
 static void note_danger(const dibs_finding *finding, void *arg)
 {

@@ -175,17 +175,9 @@ static dibs_status fail_used_up(dibs_error *err)
 static dibs_status
 check_ask(const dibs__roll *roll, const dibs__ask *ask, dibs_error *err)
 {
-    if (ask->ttl_ms <= 0)
-        return dibsx_fail(err, DIBS_INVALID, "the ttl must be positive");
-    if (ask->mode == DIBS__PERMITS && ask->permits == 0)
-        return dibsx_fail(err, DIBS_INVALID, "no permits were asked for");
-    if (ask->mode == DIBS__PERMITS && ask->permits > ask->capacity)
-        return dibsx_fail(err, DIBS_INVALID,
-                          "%u permits were asked for, of %u in all",
-                          ask->permits, ask->capacity);
-    if (roll->watermark >= INT64_MAX)
-        return fail_used_up(err);
-    return DIBS_OK;
+    if (dibs__refuse_ask(ask, err) != DIBS_OK)
+        return DIBS_INVALID;
+    return roll->watermark >= INT64_MAX ? fail_used_up(err) : DIBS_OK;
 }
 
 static dibs_status answer_granted(const dibs__roll *roll,

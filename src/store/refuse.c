@@ -5,6 +5,19 @@
 #include <stdio.h>
 #include <string.h>
 
+dibs_status dibs__refuse_ask(const dibs__ask *ask, dibs_error *err)
+{
+    if (ask->ttl_ms <= 0)
+        return dibsx_fail(err, DIBS_INVALID, "the ttl must be positive");
+    if (ask->mode == DIBS__PERMITS && ask->permits == 0)
+        return dibsx_fail(err, DIBS_INVALID, "no permits were asked for");
+    if (ask->mode == DIBS__PERMITS && ask->permits > ask->capacity)
+        return dibsx_fail(err, DIBS_INVALID,
+                          "%u permits were asked for, of %u in all",
+                          ask->permits, ask->capacity);
+    return DIBS_OK;
+}
+
 dibs_status dibs__refuse_left(const char *name, dibs_error *err)
 {
     return dibsx_fail(err, DIBS_LOST,

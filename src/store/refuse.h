@@ -9,6 +9,10 @@
 /* Names are cut here, so that the rest of a message is not. */
 #define DIBS__NAME_SHOWN "%.120s"
 
+/* DIBS_INVALID: an ask that no store takes; DIBS_OK: they may. */
+DIBS_MUST_CHECK dibs_status dibs__refuse_ask(const dibs__ask *ask,
+                                             dibs_error *err);
+
 /* DIBS_LOST: a tombstone stands; it had no lease to give up; it has none under the
  * fence that it says. */
 dibs_status dibs__refuse_left(const char *name, dibs_error *err);

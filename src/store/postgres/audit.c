@@ -2,10 +2,10 @@
  *
  * One look and the clock. Any thread; changes nothing. */
 /* SPDX-License-Identifier: MIT */
+#include "store/audit.h"
 #include "base/fail.h"
 #include "store/postgres/step.h"
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,26 +33,11 @@ enum {
 };
 
 typedef struct report {
-    dibs_finding_fn *each;
-    void *arg;
+    dibs__audit_report to;
     dibs__pg *pg;
     dibsx_nsec deadline;
     PGresult *row;
 } report;
-
-__attribute__((format(printf, 5, 6))) static void
-say(const report *rp, dibs_severity severity, const char *subject,
-    const char *advice, const char *format, ...)
-{
-    char found[TEXT_MAX];
-    dibs_finding finding = {severity, subject, found, advice};
-    va_list args;
-
-    va_start(args, format);
-    vsnprintf(found, sizeof(found), format, args);
-    va_end(args);
-    rp->each(&finding, rp->arg);
-}
 
 static const char *text_of(const report *rp, int column)
 {
@@ -64,11 +49,12 @@ static void report_version(const report *rp)
     const char *version = text_of(rp, VERSION);
     bool old = strtol(version, NULL, 10) < OLDEST;
 
-    say(rp, old ? DIBS_CAUTION : DIBS_FINE, "version",
-        old ? "upgrade the server to a version that is maintained" : NULL,
-        "PostgreSQL %s", version);
-    say(rp, DIBS_FINE, "schema", NULL, "%s, version %" PRId64,
-        rp->pg->conf.schema, dibs__pg_int(rp->row, 0, SCHEMA));
+    dibs__audit_tell(&rp->to, old ? DIBS_CAUTION : DIBS_FINE, "version",
+                     old ? "upgrade the server to a version that is maintained"
+                         : NULL,
+                     "PostgreSQL %s", version);
+    dibs__audit_tell(&rp->to, DIBS_FINE, "schema", NULL, "%s, version %" PRId64,
+                     rp->pg->conf.schema, dibs__pg_int(rp->row, 0, SCHEMA));
 }
 
 static void report_replicas(const report *rp)
@@ -77,13 +63,15 @@ static void report_replicas(const report *rp)
     bool in_step = text_of(rp, STANDBYS)[0] != '\0';
 
     if (dibs__pg_int(rp->row, 0, RECOVERY) == 1)
-        say(rp, DIBS_DANGER, "role", "connect to its primary", "a standby");
+        dibs__audit_tell(&rp->to, DIBS_DANGER, "role", "connect to its primary",
+                         "a standby");
     else
-        say(rp, DIBS_FINE, "role", NULL, "primary");
+        dibs__audit_tell(&rp->to, DIBS_FINE, "role", NULL, "primary");
     if (replicas == 0)
-        say(rp, DIBS_FINE, "replicas", NULL, "none");
+        dibs__audit_tell(&rp->to, DIBS_FINE, "replicas", NULL, "none");
     else
-        say(rp, in_step ? DIBS_FINE : DIBS_NOTE, "replicas",
+        dibs__audit_tell(
+            &rp->to, in_step ? DIBS_FINE : DIBS_NOTE, "replicas",
             in_step ? NULL
                     : "a failover may lose the newest leases; let what is "
                       "guarded check the fence, or set "
@@ -97,31 +85,34 @@ static void report_durability(const report *rp)
     const char *commit = text_of(rp, COMMIT);
 
     if (strcmp(text_of(rp, FSYNC), "on") != 0)
-        say(rp, DIBS_DANGER, "durability",
+        dibs__audit_tell(
+            &rp->to, DIBS_DANGER, "durability",
             "set fsync to on: after a crash the database may be broken, and "
             "locks that are still believed in may be granted again",
             "fsync is off");
     else if (strcmp(commit, "off") == 0)
-        say(rp, DIBS_CAUTION, "durability",
+        dibs__audit_tell(
+            &rp->to, DIBS_CAUTION, "durability",
             "set synchronous_commit to on for this role: a crash loses the "
             "newest leases",
             "synchronous_commit is off");
     else
-        say(rp, DIBS_FINE, "durability", NULL, "synchronous_commit is %s",
-            commit);
+        dibs__audit_tell(&rp->to, DIBS_FINE, "durability", NULL,
+                         "synchronous_commit is %s", commit);
 }
 
 static void report_rights(const report *rp)
 {
     bool super = dibs__pg_int(rp->row, 0, SUPER) == 1;
 
-    say(rp, super ? DIBS_NOTE : DIBS_FINE, "user",
-        super ? "give dibs a role of its own with the rights in "
-                "docs/postgres.md"
-              : NULL,
-        "%s%s", text_of(rp, USER), super ? ", a superuser" : "");
+    dibs__audit_tell(&rp->to, super ? DIBS_NOTE : DIBS_FINE, "user",
+                     super ? "give dibs a role of its own with the rights in "
+                             "docs/postgres.md"
+                           : NULL,
+                     "%s%s", text_of(rp, USER), super ? ", a superuser" : "");
     if (strcmp(text_of(rp, ENCODING), "UTF8") != 0)
-        say(rp, DIBS_CAUTION, "encoding",
+        dibs__audit_tell(
+            &rp->to, DIBS_CAUTION, "encoding",
             "use a database with ENCODING 'UTF8': names may have characters "
             "that this one lacks",
             "%s", text_of(rp, ENCODING));
@@ -133,9 +124,9 @@ static void report_bloat(const report *rp)
     int64_t oldest_s = dibs__pg_int(rp->row, 0, OLDEST_S);
 
     if (oldest_s > LONG_S)
-        say(rp, DIBS_CAUTION, "transactions",
-            "end it: tables of locks grow as long as it lasts",
-            "one has been open for %" PRId64 " s", oldest_s);
+        dibs__audit_tell(&rp->to, DIBS_CAUTION, "transactions",
+                         "end it: tables of locks grow as long as it lasts",
+                         "one has been open for %" PRId64 " s", oldest_s);
 }
 
 static void report_way(const report *rp, const dibs__pg_conn *cn)
@@ -144,22 +135,26 @@ static void report_way(const report *rp, const dibs__pg_conn *cn)
     bool tls = dibs__pq.PQsslInUse(cn->pq) == 1;
 
     if (host && *host == '/')
-        say(rp, DIBS_FINE, "transport", NULL, "unix socket in %s", host);
+        dibs__audit_tell(&rp->to, DIBS_FINE, "transport", NULL,
+                         "unix socket in %s", host);
     else
-        say(rp, tls ? DIBS_FINE : DIBS_NOTE, "transport",
-            tls ? NULL : "use sslmode=verify-full outside a private net",
-            "%s to %s:%s", tls ? "TLS" : "plain TCP", host ? host : "?",
-            dibs__pq.PQport(cn->pq));
+        dibs__audit_tell(&rp->to, tls ? DIBS_FINE : DIBS_NOTE, "transport",
+                         tls ? NULL
+                             : "use sslmode=verify-full outside a private net",
+                         "%s to %s:%s", tls ? "TLS" : "plain TCP",
+                         host ? host : "?", dibs__pq.PQport(cn->pq));
     if (cn->pooled && !rp->pg->conf.listens_apart)
-        say(rp, DIBS_CAUTION, "pooler",
+        dibs__audit_tell(
+            &rp->to, DIBS_CAUTION, "pooler",
             "name the server itself with listen_host= and listen_port=; "
             "pooler=none if it keeps sessions",
             "one is in between, so waits are polled");
     else if (cn->pooled)
-        say(rp, DIBS_FINE, "pooler", NULL,
-            "one is in between; the doorbell goes past it");
+        dibs__audit_tell(&rp->to, DIBS_FINE, "pooler", NULL,
+                         "one is in between; the doorbell goes past it");
     if (rp->pg->conf.advisory)
-        say(rp, DIBS_NOTE, "advisory",
+        dibs__audit_tell(
+            &rp->to, DIBS_NOTE, "advisory",
             "they last as long as their session, which is proved when leases "
             "are renewed",
             "advisory locks are taken beside the leases");
@@ -178,7 +173,8 @@ static dibs_status report_clock(const report *rp, dibs_error *err)
     after = dibsx_wall_us();
     offset = store_wall_us - (before + (after - before) / 2);
     far = offset > OFFSET_US || offset < -OFFSET_US;
-    say(rp, far ? DIBS_CAUTION : DIBS_FINE, "clock",
+    dibs__audit_tell(
+        &rp->to, far ? DIBS_CAUTION : DIBS_FINE, "clock",
         far ? "set both by NTP: fences and times shown follow the server"
             : NULL,
         "%+" PRId64 " ms against this machine, %" PRId64 " us away",
@@ -189,8 +185,8 @@ static dibs_status report_clock(const report *rp, dibs_error *err)
 dibs_status dibs__pg_audit(dibs__store *st, dibsx_nsec deadline,
                            dibs_finding_fn *each, void *arg, dibs_error *err)
 {
-    report rp = {.each = each,
-                 .arg = arg,
+    report rp = {.to = {each, arg},
+
                  .pg = dibs__pg_of(st),
                  .deadline = deadline};
     dibs__pg_args args = {.count = 0};

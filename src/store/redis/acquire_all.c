@@ -128,7 +128,7 @@ dibs__redis_acquire_all(struct dibs__store *st, const dibs__ask *asks,
     memset(answers, 0, count * sizeof(*answers));
     *blocked = 0;
     for (size_t i = 0; i < count && rc == DIBS_OK; i++)
-        rc = dibs__step_check(&asks[i], err);
+        rc = dibs__refuse_ask(&asks[i], err);
     if (rc != DIBS_OK)
         return rc;
     items = dibsx_zalloc_n(count, sizeof(*items));

@@ -4,13 +4,13 @@
  * any of them: the finding then says "not known". Any thread; changes
  * nothing. */
 /* SPDX-License-Identifier: MIT */
+#include "store/audit.h"
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "store/redis/redis_store.h"
 #include "store/redis/script.h"
 #include "store/redis/wire/reply.h"
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,27 +22,12 @@
 enum { TEXT_MAX = 128, OLDEST = 5, AGED = 7 };
 
 typedef struct report {
-    dibs_finding_fn *each;
-    void *arg;
+    dibs__audit_report to;
     dibs__redis *rd;
     const dibs__endpoint *endpoint; /* of the server; NULL: the only one */
     dibsx_nsec deadline;
     char *info; /* the reply to INFO; "" when it is forbidden */
 } report;
-
-__attribute__((format(printf, 5, 6))) static void
-say(const report *rp, dibs_severity severity, const char *subject,
-    const char *advice, const char *format, ...)
-{
-    char found[2 * TEXT_MAX];
-    dibs_finding finding = {severity, subject, found, advice};
-    va_list args;
-
-    va_start(args, format);
-    vsnprintf(found, sizeof(found), format, args);
-    va_end(args);
-    rp->each(&finding, rp->arg);
-}
 
 /* Asks with up to three words. An error reply leaves *out NULL, for a server
  * may forbid the command; only a server out of reach is a failure. */
@@ -124,18 +109,22 @@ static void report_version(const report *rp)
     info_of(rp, "valkey_version", fork);
     major = strtol(version, NULL, 10);
     if (!version[0])
-        say(rp, DIBS_NOTE, "version", "let the user run INFO",
-            "not known: the user may not run INFO");
+        dibs__audit_tell(&rp->to, DIBS_NOTE, "version", "let the user run INFO",
+                         "not known: the user may not run INFO");
     else if (major < OLDEST)
-        say(rp, DIBS_DANGER, "version", "upgrade to Redis 7 or to Valkey",
-            "%s, older than 5", version);
+        dibs__audit_tell(&rp->to, DIBS_DANGER, "version",
+                         "upgrade to Redis 7 or to Valkey", "%s, older than 5",
+                         version);
     else if (major < AGED)
-        say(rp, DIBS_CAUTION, "version", "upgrade to Redis 7 or to Valkey",
-            "%s, no longer maintained", version);
+        dibs__audit_tell(&rp->to, DIBS_CAUTION, "version",
+                         "upgrade to Redis 7 or to Valkey",
+                         "%s, no longer maintained", version);
     else if (fork[0])
-        say(rp, DIBS_FINE, "version", NULL, "Valkey %s", fork);
+        dibs__audit_tell(&rp->to, DIBS_FINE, "version", NULL, "Valkey %s",
+                         fork);
     else
-        say(rp, DIBS_FINE, "version", NULL, "Redis %s", version);
+        dibs__audit_tell(&rp->to, DIBS_FINE, "version", NULL, "Redis %s",
+                         version);
 }
 
 static void report_role(const report *rp)
@@ -146,20 +135,21 @@ static void report_role(const report *rp)
     info_of(rp, "master_link_status", link);
     info_of(rp, "connected_slaves", replicas);
     if (!role[0]) {
-        say(rp, DIBS_NOTE, "role", "let the user run INFO",
-            "not known: the user may not run INFO");
+        dibs__audit_tell(&rp->to, DIBS_NOTE, "role", "let the user run INFO",
+                         "not known: the user may not run INFO");
         return;
     }
     if (strcmp(role, "master") != 0) {
-        say(rp, DIBS_DANGER, "role", "connect to its primary",
-            "a replica, its link to the primary is %s", link);
+        dibs__audit_tell(&rp->to, DIBS_DANGER, "role", "connect to its primary",
+                         "a replica, its link to the primary is %s", link);
         return;
     }
-    say(rp, DIBS_FINE, "role", NULL, "primary");
+    dibs__audit_tell(&rp->to, DIBS_FINE, "role", NULL, "primary");
     if (strcmp(replicas, "0") == 0)
-        say(rp, DIBS_FINE, "replicas", NULL, "none");
+        dibs__audit_tell(&rp->to, DIBS_FINE, "replicas", NULL, "none");
     else
-        say(rp, DIBS_NOTE, "replicas",
+        dibs__audit_tell(
+            &rp->to, DIBS_NOTE, "replicas",
             "a failover may lose the newest leases; let what is guarded check "
             "the fence",
             "%s, which follow asynchronously", replicas);
@@ -183,11 +173,13 @@ static dibs_status report_spare(const report *rp, dibs_error *err)
     if (rc != DIBS_OK || needed[0] == '?')
         return rc;
     if (strtol(good, NULL, 10) < strtol(needed, NULL, 10))
-        say(rp, DIBS_CAUTION, "failover", advice,
+        dibs__audit_tell(
+            &rp->to, DIBS_CAUTION, "failover", advice,
             "min-replicas-to-write %s, replicas %s: grants are refused now",
             needed, good);
     else if (strtol(good, NULL, 10) == strtol(needed, NULL, 10))
-        say(rp, DIBS_CAUTION, "failover", advice,
+        dibs__audit_tell(
+            &rp->to, DIBS_CAUTION, "failover", advice,
             "min-replicas-to-write %s, replicas %s: the loss of one server "
             "stops all grants",
             needed, good);
@@ -208,17 +200,20 @@ static dibs_status report_eviction(const report *rp, dibs_error *err)
     if (rc != DIBS_OK)
         return rc;
     if (limit[0] == '?' || policy[0] == '?')
-        say(rp, DIBS_NOTE, "eviction",
-            "make sure that maxmemory-policy is noeviction",
-            "not known: the user may not run INFO and CONFIG");
+        dibs__audit_tell(&rp->to, DIBS_NOTE, "eviction",
+                         "make sure that maxmemory-policy is noeviction",
+                         "not known: the user may not run INFO and CONFIG");
     else if (strcmp(policy, "noeviction") == 0)
-        say(rp, DIBS_FINE, "eviction", NULL, "noeviction, maxmemory %s", limit);
+        dibs__audit_tell(&rp->to, DIBS_FINE, "eviction", NULL,
+                         "noeviction, maxmemory %s", limit);
     else if (strcmp(limit, "0") == 0)
-        say(rp, DIBS_CAUTION, "eviction",
+        dibs__audit_tell(
+            &rp->to, DIBS_CAUTION, "eviction",
             "set maxmemory-policy to noeviction before there is a limit",
             "%s, without a limit of memory", policy);
     else
-        say(rp, DIBS_DANGER, "eviction",
+        dibs__audit_tell(
+            &rp->to, DIBS_DANGER, "eviction",
             "set maxmemory-policy to noeviction, or use a server of its own: "
             "locks are deleted when memory runs short",
             "%s, maxmemory %s", policy, limit);
@@ -229,16 +224,17 @@ static void
 say_log(const report *rp, const char *fsync, const char *loading_advice)
 {
     if (strcmp(fsync, "always") == 0)
-        say(rp, DIBS_FINE, "persistence", NULL, "append-only file, always");
+        dibs__audit_tell(&rp->to, DIBS_FINE, "persistence", NULL,
+                         "append-only file, always");
     else if (strcmp(fsync, "no") == 0)
-        say(rp, DIBS_CAUTION, "persistence", loading_advice,
-            "append-only file, written when the system likes");
+        dibs__audit_tell(&rp->to, DIBS_CAUTION, "persistence", loading_advice,
+                         "append-only file, written when the system likes");
     else
-        say(rp, DIBS_NOTE, "persistence",
-            "a crash may lose the last second; appendfsync "
-            "always does not",
-            "append-only file, %s",
-            fsync[0] == '?' ? "how often is not known" : fsync);
+        dibs__audit_tell(&rp->to, DIBS_NOTE, "persistence",
+                         "a crash may lose the last second; appendfsync "
+                         "always does not",
+                         "append-only file, %s",
+                         fsync[0] == '?' ? "how often is not known" : fsync);
 }
 
 static dibs_status report_persistence(const report *rp, dibs_error *err)
@@ -256,13 +252,14 @@ static dibs_status report_persistence(const report *rp, dibs_error *err)
     if (log[0] == '1')
         say_log(rp, fsync, advice);
     else if (!log[0])
-        say(rp, DIBS_NOTE, "persistence", "make sure that appendonly is yes",
-            "not known: the user may not run INFO");
+        dibs__audit_tell(&rp->to, DIBS_NOTE, "persistence",
+                         "make sure that appendonly is yes",
+                         "not known: the user may not run INFO");
     else if (save[0] == '\0')
-        say(rp, DIBS_CAUTION, "persistence", advice, "none");
+        dibs__audit_tell(&rp->to, DIBS_CAUTION, "persistence", advice, "none");
     else
-        say(rp, DIBS_CAUTION, "persistence", advice,
-            "snapshots only (%s), which are minutes old", save);
+        dibs__audit_tell(&rp->to, DIBS_CAUTION, "persistence", advice,
+                         "snapshots only (%s), which are minutes old", save);
     return DIBS_OK;
 }
 
@@ -284,7 +281,8 @@ static dibs_status report_clock(const report *rp, dibs_error *err)
         return dibs__reply_odd(err);
     offset = seconds * 1000000 + us - (before + (after - before) / 2);
     far = offset > OFFSET_US || offset < -OFFSET_US;
-    say(rp, far ? DIBS_CAUTION : DIBS_FINE, "clock",
+    dibs__audit_tell(
+        &rp->to, far ? DIBS_CAUTION : DIBS_FINE, "clock",
         far ? "set both by NTP: fences and times shown follow the server"
             : NULL,
         "%+" PRId64 " ms against this machine, %" PRId64 " us away",
@@ -303,14 +301,15 @@ static dibs_status report_user(const report *rp, dibs_error *err)
     dibs__reply_text(reply, user, sizeof(user));
     dibs__reply_free(reply);
     if (!user[0])
-        say(rp, DIBS_FINE, "user", NULL, "%s",
-            rp->rd->conf.user ? rp->rd->conf.user : "not known");
+        dibs__audit_tell(&rp->to, DIBS_FINE, "user", NULL, "%s",
+                         rp->rd->conf.user ? rp->rd->conf.user : "not known");
     else if (strcmp(user, "default") == 0)
-        say(rp, DIBS_NOTE, "user",
+        dibs__audit_tell(
+            &rp->to, DIBS_NOTE, "user",
             "give dibs a user of its own with the rights in docs/redis-acl.md",
             "default");
     else
-        say(rp, DIBS_FINE, "user", NULL, "%s", user);
+        dibs__audit_tell(&rp->to, DIBS_FINE, "user", NULL, "%s", user);
     return DIBS_OK;
 }
 
@@ -327,17 +326,20 @@ static void report_transport(const report *rp)
     else if (conf->host)
         snprintf(where, sizeof(where), "%.100s:%d", conf->host, conf->port);
     if (conf->path)
-        say(rp, DIBS_FINE, "transport", NULL, "unix socket %s", conf->path);
+        dibs__audit_tell(&rp->to, DIBS_FINE, "transport", NULL,
+                         "unix socket %s", conf->path);
     else if (conf->tls && !conf->insecure)
-        say(rp, DIBS_FINE, "transport", NULL, "TLS to %s", where);
+        dibs__audit_tell(&rp->to, DIBS_FINE, "transport", NULL, "TLS to %s",
+                         where);
     else if (conf->tls)
-        say(rp, DIBS_CAUTION, "transport", "name the CA and drop insecure=1",
-            "TLS to %s, not verified", where);
+        dibs__audit_tell(&rp->to, DIBS_CAUTION, "transport",
+                         "name the CA and drop insecure=1",
+                         "TLS to %s, not verified", where);
     else
-        say(rp, DIBS_NOTE, "transport",
-            conf->primary ? "use tls=1 outside a private net"
-                          : "use rediss:// outside a private net",
-            "plain TCP to %s", where);
+        dibs__audit_tell(&rp->to, DIBS_NOTE, "transport",
+                         conf->primary ? "use tls=1 outside a private net"
+                                       : "use rediss:// outside a private net",
+                         "plain TCP to %s", where);
 }
 
 /* Reports on one server. */
@@ -351,8 +353,8 @@ static dibs_status report_server(report *rp, dibs_error *err)
     report_role(rp);
     report_transport(rp);
     if (rp->rd->sentinel)
-        rc = dibs__redis_audit_sentinel(rp->rd, rp->deadline, rp->each, rp->arg,
-                                        err);
+        rc = dibs__redis_audit_sentinel(rp->rd, rp->deadline, rp->to.each,
+                                        rp->to.arg, err);
     if (rc == DIBS_OK)
         rc = report_spare(rp, err);
     if (rc == DIBS_OK)
@@ -373,8 +375,8 @@ dibs__redis_audit_at(dibs__redis *rd, const dibs__endpoint *endpoint,
                      dibsx_nsec deadline, dibs_finding_fn *each, void *arg,
                      dibs_error *err)
 {
-    report rp = {.each = each,
-                 .arg = arg,
+    report rp = {.to = {each, arg},
+
                  .rd = rd,
                  .endpoint = endpoint,
                  .deadline = deadline};

@@ -2,12 +2,12 @@
  *
  * Owns nothing. Runs on the thread that asks for the audit. */
 /* SPDX-License-Identifier: MIT */
+#include "store/audit.h"
 #include "store/redis/redis_store.h"
 #include "store/redis/script.h"
 #include "store/redis/sentinel/parse.h"
 #include "store/redis/wire/reply.h"
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -19,8 +19,7 @@ enum { FEW = 3 };
 
 typedef struct sentinel_audit {
     dibs__redis *rd;
-    dibs_finding_fn *each;
-    void *arg;
+    dibs__audit_report to;
     dibsx_nsec deadline;
     size_t known;    /* sentinels */
     size_t answered; /* sentinels that answered */
@@ -30,20 +29,6 @@ typedef struct sentinel_audit {
     int64_t others; /* sentinels that the first knows of */
     int64_t replicas;
 } sentinel_audit;
-
-__attribute__((format(printf, 5, 6))) static void
-say(const sentinel_audit *au, dibs_severity severity, const char *subject,
-    const char *advice, const char *format, ...)
-{
-    char found[256];
-    dibs_finding finding = {severity, subject, found, advice};
-    va_list args;
-
-    va_start(args, format);
-    vsnprintf(found, sizeof(found), format, args);
-    va_end(args);
-    au->each(&finding, au->arg);
-}
 
 /* False when the sentinel did not answer, or does not know the name. */
 static bool ask_sentinel(const sentinel_audit *au, dibs__conn *cn,
@@ -117,21 +102,23 @@ static void visit_all(sentinel_audit *au)
 static void report_sentinels(const sentinel_audit *au)
 {
     if (au->differ)
-        say(au, DIBS_CAUTION, "sentinels",
+        dibs__audit_tell(
+            &au->to, DIBS_CAUTION, "sentinels",
             "a failover is under way, or the network between them is cut",
             "%zu of %zu answer and do not agree on the primary", au->answered,
             au->known);
     else if (2 * au->answered <= au->known)
-        say(au, DIBS_CAUTION, "sentinels",
-            "without a majority of them there is no failover",
-            "%zu of %zu answer", au->answered, au->known);
+        dibs__audit_tell(&au->to, DIBS_CAUTION, "sentinels",
+                         "without a majority of them there is no failover",
+                         "%zu of %zu answer", au->answered, au->known);
     else if (au->known < FEW)
-        say(au, DIBS_CAUTION, "sentinels",
-            "run three or more, each on a machine of its own",
-            "%zu of %zu answer", au->answered, au->known);
+        dibs__audit_tell(&au->to, DIBS_CAUTION, "sentinels",
+                         "run three or more, each on a machine of its own",
+                         "%zu of %zu answer", au->answered, au->known);
     else
-        say(au, DIBS_FINE, "sentinels", NULL, "%zu of %zu answer: %s",
-            au->answered, au->known, au->primary);
+        dibs__audit_tell(&au->to, DIBS_FINE, "sentinels", NULL,
+                         "%zu of %zu answer: %s", au->answered, au->known,
+                         au->primary);
 }
 
 static void report_quorum(const sentinel_audit *au)
@@ -139,23 +126,25 @@ static void report_quorum(const sentinel_audit *au)
     int64_t all = au->others + 1;
 
     if (au->quorum == 0)
-        say(au, DIBS_NOTE, "quorum", "let the user run SENTINEL MASTER",
-            "not known");
+        dibs__audit_tell(&au->to, DIBS_NOTE, "quorum",
+                         "let the user run SENTINEL MASTER", "not known");
     else if (au->quorum == 1)
-        say(au, DIBS_CAUTION, "quorum",
+        dibs__audit_tell(
+            &au->to, DIBS_CAUTION, "quorum",
             "set it to a majority: what one sentinel cannot reach is not down",
             "1 of %" PRId64, all);
     else if (au->quorum > all)
-        say(au, DIBS_CAUTION, "quorum", "there are too few to ever fail over",
-            "%" PRId64 " of %" PRId64, au->quorum, all);
+        dibs__audit_tell(&au->to, DIBS_CAUTION, "quorum",
+                         "there are too few to ever fail over",
+                         "%" PRId64 " of %" PRId64, au->quorum, all);
     else
-        say(au, DIBS_FINE, "quorum", NULL, "%" PRId64 " of %" PRId64,
-            au->quorum, all);
+        dibs__audit_tell(&au->to, DIBS_FINE, "quorum", NULL,
+                         "%" PRId64 " of %" PRId64, au->quorum, all);
     if (au->quorum > 0 && au->replicas == 0)
-        say(au, DIBS_CAUTION, "failover",
-            "add replicas: there is none to "
-            "become the primary",
-            "no replica is known to the sentinels");
+        dibs__audit_tell(&au->to, DIBS_CAUTION, "failover",
+                         "add replicas: there is none to "
+                         "become the primary",
+                         "no replica is known to the sentinels");
 }
 
 /* A primary that is cut off goes on to grant, if it does not need its
@@ -178,17 +167,18 @@ static dibs_status report_isolation(const sentinel_audit *au, dibs_error *err)
         dibs__reply_text(dibs__reply_item(reply, 1), number, sizeof(number));
     dibs__reply_free(reply);
     if (number[0] == '?')
-        say(au, DIBS_NOTE, "isolation",
-            "make sure that min-replicas-to-write is 1 or more",
-            "not known: the user may not run CONFIG");
+        dibs__audit_tell(&au->to, DIBS_NOTE, "isolation",
+                         "make sure that min-replicas-to-write is 1 or more",
+                         "not known: the user may not run CONFIG");
     else if (strcmp(number, "0") == 0)
-        say(au, DIBS_CAUTION, "isolation",
+        dibs__audit_tell(
+            &au->to, DIBS_CAUTION, "isolation",
             "set min-replicas-to-write 1 and min-replicas-max-lag 2: a primary "
             "that is cut off goes on to grant",
             "min-replicas-to-write 0");
     else
-        say(au, DIBS_FINE, "isolation", NULL, "min-replicas-to-write %s",
-            number);
+        dibs__audit_tell(&au->to, DIBS_FINE, "isolation", NULL,
+                         "min-replicas-to-write %s", number);
     return DIBS_OK;
 }
 
@@ -197,8 +187,8 @@ dibs__redis_audit_sentinel(dibs__redis *rd, dibsx_nsec deadline,
                            dibs_finding_fn *each, void *arg, dibs_error *err)
 {
     sentinel_audit au = {.rd = rd,
-                         .each = each,
-                         .arg = arg,
+                         .to = {each, arg},
+
                          .deadline = deadline};
 
     visit_all(&au);

@@ -265,7 +265,7 @@ dibs__redis_acquire(struct dibs__store *st, const dibs__ask *ask,
     dibs__redis *rd = dibs__redis_of(st);
     dibs__loan loan = {.cn = NULL};
     redisReply *reply = NULL;
-    dibs_status rc = dibs__step_check(ask, err);
+    dibs_status rc = dibs__refuse_ask(ask, err);
 
     memset(ans, 0, sizeof(*ans));
     if (rc == DIBS_OK)

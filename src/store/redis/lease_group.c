@@ -47,7 +47,7 @@ static void begin_member(member *mb, dibs__lease_step *step)
                          ? DIBS__SCRIPT_release_unqueued
                          : DIBS__SCRIPT_release;
     } else {
-        rc = dibs__step_check(&step->ask, step->err);
+        rc = dibs__refuse_ask(&step->ask, step->err);
         mb->script = dibs__ask_is_short(&step->ask) ? DIBS__SCRIPT_acquire_free
                                                     : DIBS__SCRIPT_acquire;
     }

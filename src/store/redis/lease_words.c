@@ -51,19 +51,6 @@ void dibs__step_distrust(dibs__route *rt, const char *name, dibs__loan *loan)
         dibs__route_distrust(rt, keys.key[0], keys.len[0]);
 }
 
-dibs_status dibs__step_check(const dibs__ask *ask, dibs_error *err)
-{
-    if (ask->ttl_ms <= 0)
-        return dibsx_fail(err, DIBS_INVALID, "the ttl must be positive");
-    if (ask->mode == DIBS__PERMITS && ask->permits == 0)
-        return dibsx_fail(err, DIBS_INVALID, "no permits were asked for");
-    if (ask->mode == DIBS__PERMITS && ask->permits > ask->capacity)
-        return dibsx_fail(err, DIBS_INVALID,
-                          "%u permits were asked for, of %u in all",
-                          ask->permits, ask->capacity);
-    return DIBS_OK;
-}
-
 void dibs__step_attend(dibs__redis *rd, const dibs__ask *ask,
                        const dibs__keys *keys)
 {

@@ -28,10 +28,6 @@ void dibs__step_begin(dibs__words *words, dibs__script script, const char *name,
  * a borrowed one (or NULL) is used any more. */
 void dibs__step_distrust(dibs__route *rt, const char *name, dibs__loan *loan);
 
-/* Checks the ask; on failure nothing is done. */
-DIBS_MUST_CHECK dibs_status dibs__step_check(const dibs__ask *ask,
-                                             dibs_error *err);
-
 /* In a cluster, before it asks: the bell subscribes in the slot of the keys. */
 void dibs__step_attend(dibs__redis *rd, const dibs__ask *ask,
                        const dibs__keys *keys);

@@ -3,13 +3,13 @@
  * First all facts are gathered, then each is reported with nothing locked. Any
  * thread; changes nothing. */
 /* SPDX-License-Identifier: MIT */
+#include "store/audit.h"
 #include "base/fail.h"
 #include "store/sqlite/db.h"
 #include "store/sqlite/ground.h"
 #include <dirent.h>
 #include <inttypes.h>
 #include <limits.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -32,25 +32,6 @@ typedef struct facts {
     int64_t size;
     int64_t log_size;
 } facts;
-
-typedef struct report {
-    dibs_finding_fn *each;
-    void *arg;
-} report;
-
-__attribute__((format(printf, 5, 6))) static void
-say(const report *rp, dibs_severity severity, const char *subject,
-    const char *advice, const char *format, ...)
-{
-    char found[PATH_MAX + TEXT_MAX];
-    dibs_finding finding = {severity, subject, found, advice};
-    va_list args;
-
-    va_start(args, format);
-    vsnprintf(found, sizeof(found), format, args);
-    va_end(args);
-    rp->each(&finding, rp->arg);
-}
 
 /* The first column of the first row, as text. Locks: cn. */
 static dibs_status
@@ -108,54 +89,60 @@ static int64_t size_of(const char *path, const char *suffix)
     return stat(name, &at) == 0 ? (int64_t)at.st_size : 0;
 }
 
-static void report_database(const report *rp, const facts *ft)
+static void report_database(const dibs__audit_report *to, const facts *ft)
 {
     bool sound = strcmp(ft->check, "ok") == 0;
 
-    say(rp, DIBS_FINE, "sqlite", NULL, "version %s", dibs__sql.libversion());
-    say(rp, DIBS_FINE, "schema", NULL, "version %s", ft->schema);
+    dibs__audit_tell(to, DIBS_FINE, "sqlite", NULL, "version %s",
+                     dibs__sql.libversion());
+    dibs__audit_tell(to, DIBS_FINE, "schema", NULL, "version %s", ft->schema);
     if (!ft->check[0])
-        say(rp, DIBS_NOTE, "integrity",
-            "run `PRAGMA quick_check` on a copy of it",
-            "not checked: %" PRId64 " bytes", ft->size);
+        dibs__audit_tell(to, DIBS_NOTE, "integrity",
+                         "run `PRAGMA quick_check` on a copy of it",
+                         "not checked: %" PRId64 " bytes", ft->size);
     else
-        say(rp, sound ? DIBS_FINE : DIBS_DANGER, "integrity",
-            sound ? NULL : "stop all that use it and restore it", "%s",
-            ft->check);
-    say(rp, DIBS_FINE, "leases", NULL, "%s", ft->counts);
-    say(rp, DIBS_FINE, "values", NULL, "%s", ft->values);
+        dibs__audit_tell(to, sound ? DIBS_FINE : DIBS_DANGER, "integrity",
+                         sound ? NULL : "stop all that use it and restore it",
+                         "%s", ft->check);
+    dibs__audit_tell(to, DIBS_FINE, "leases", NULL, "%s", ft->counts);
+    dibs__audit_tell(to, DIBS_FINE, "values", NULL, "%s", ft->values);
 }
 
-static void report_fs(const report *rp, const char *path)
+static void report_fs(const dibs__audit_report *to, const char *path)
 {
     struct statfs fs;
     const char *network, *local;
     uint64_t space;
 
     if (statfs(path, &fs) != 0) {
-        say(rp, DIBS_DANGER, "file system", "see whether it is still mounted",
-            "unknown: it cannot be asked");
+        dibs__audit_tell(to, DIBS_DANGER, "file system",
+                         "see whether it is still mounted",
+                         "unknown: it cannot be asked");
         return;
     }
     network = dibs__ground_network((unsigned long)fs.f_type);
     local = dibs__ground_local((unsigned long)fs.f_type);
     if (network)
-        say(rp, DIBS_DANGER, "file system",
-            "move the database to a local disk, or use a server", "%s",
-            network);
+        dibs__audit_tell(to, DIBS_DANGER, "file system",
+                         "move the database to a local disk, or use a server",
+                         "%s", network);
     else if (local)
-        say(rp, DIBS_FINE, "file system", NULL, "%s", local);
+        dibs__audit_tell(to, DIBS_FINE, "file system", NULL, "%s", local);
     else
-        say(rp, DIBS_NOTE, "file system", "make sure that it is a local one",
-            "of type %#lx", (unsigned long)fs.f_type);
+        dibs__audit_tell(to, DIBS_NOTE, "file system",
+                         "make sure that it is a local one", "of type %#lx",
+                         (unsigned long)fs.f_type);
     space = (uint64_t)fs.f_bavail * (uint64_t)fs.f_bsize;
-    say(rp, space < SPACE_BYTES ? DIBS_CAUTION : DIBS_FINE, "free space",
-        space < SPACE_BYTES ? "free some: on a full disk steps fail" : NULL,
-        "%" PRIu64 " MiB", space >> 20);
+    dibs__audit_tell(to, space < SPACE_BYTES ? DIBS_CAUTION : DIBS_FINE,
+                     "free space",
+                     space < SPACE_BYTES
+                         ? "free some: on a full disk steps fail"
+                         : NULL,
+                     "%" PRIu64 " MiB", space >> 20);
 }
 
 /* Pipes of killed processes are among them. */
-static void report_doorbells(const report *rp, const char *path)
+static void report_doorbells(const dibs__audit_report *to, const char *path)
 {
     char name[PATH_MAX + 8];
     struct dirent *file;
@@ -169,37 +156,40 @@ static void report_doorbells(const report *rp, const char *path)
     if (dir)
         closedir(dir);
     else if (size_of(name, "") > 0) {
-        say(rp, DIBS_CAUTION, "doorbells",
-            "open it to a group with `dibs store share`",
-            "the folder cannot be read, so waits are polled (%s)", name);
+        dibs__audit_tell(to, DIBS_CAUTION, "doorbells",
+                         "open it to a group with `dibs store share`",
+                         "the folder cannot be read, so waits are polled (%s)",
+                         name);
         return;
     }
-    say(rp, DIBS_FINE, "doorbells", NULL, "%d in %s", count, name);
+    dibs__audit_tell(to, DIBS_FINE, "doorbells", NULL, "%d in %s", count, name);
 }
 
-static void
-report_file(const report *rp, const dibs__sqlite_file *file, const facts *ft)
+static void report_file(const dibs__audit_report *to,
+                        const dibs__sqlite_file *file, const facts *ft)
 {
     bool wal = strcmp(ft->journal, "wal") == 0;
     bool long_log = ft->log_size > LOG_BYTES;
 
     if (dibs__sqlite_same_file(file))
-        say(rp, DIBS_FINE, "file", NULL, "%s, %" PRId64 " bytes", file->path,
-            ft->size);
+        dibs__audit_tell(to, DIBS_FINE, "file", NULL, "%s, %" PRId64 " bytes",
+                         file->path, ft->size);
     else
-        say(rp, DIBS_DANGER, "file",
-            "stop all that use it, then start them again",
-            "%s was removed or replaced while in use", file->path);
-    say(rp, long_log ? DIBS_CAUTION : DIBS_FINE, "log",
-        long_log ? "look for a program that reads without an end" : NULL,
-        "%" PRId64 " bytes", ft->log_size);
+        dibs__audit_tell(to, DIBS_DANGER, "file",
+                         "stop all that use it, then start them again",
+                         "%s was removed or replaced while in use", file->path);
+    dibs__audit_tell(to, long_log ? DIBS_CAUTION : DIBS_FINE, "log",
+                     long_log ? "look for a program that reads without an end"
+                              : NULL,
+                     "%" PRId64 " bytes", ft->log_size);
     if (!wal)
-        say(rp, DIBS_CAUTION, "journal",
-            "set it with `PRAGMA journal_mode = WAL`", "%s, not wal",
-            ft->journal);
-    report_fs(rp, file->path);
-    say(rp, DIBS_FINE, "clock", NULL, "CLOCK_BOOTTIME of boot %s", ft->era);
-    report_doorbells(rp, file->path);
+        dibs__audit_tell(to, DIBS_CAUTION, "journal",
+                         "set it with `PRAGMA journal_mode = WAL`",
+                         "%s, not wal", ft->journal);
+    report_fs(to, file->path);
+    dibs__audit_tell(to, DIBS_FINE, "clock", NULL, "CLOCK_BOOTTIME of boot %s",
+                     ft->era);
+    report_doorbells(to, file->path);
 }
 
 dibs_status
@@ -207,7 +197,7 @@ dibs__sqlite_audit(dibs__store *st, dibsx_nsec deadline, dibs_finding_fn *each,
                    void *arg, dibs_error *err)
 {
     dibs__sqlite_conn *cn = dibs__sqlite_conn_of(st, DIBS__SQLITE_VALUE);
-    const report rp = {each, arg};
+    const dibs__audit_report to = {each, arg};
     facts ft = {.size = 0};
     dibs_status rc;
 
@@ -222,11 +212,12 @@ dibs__sqlite_audit(dibs__store *st, dibsx_nsec deadline, dibs_finding_fn *each,
     dibs__sqlite_leave(cn);
     if (rc != DIBS_OK)
         return rc;
-    report_database(&rp, &ft);
+    report_database(&to, &ft);
     if (cn->file)
-        report_file(&rp, cn->file, &ft);
+        report_file(&to, cn->file, &ft);
     else
-        say(&rp, DIBS_NOTE, "file",
+        dibs__audit_tell(
+            &to, DIBS_NOTE, "file",
             "use sqlite:/path/file.db to share it with other processes",
             "none: in the memory of this process");
     return DIBS_OK;
