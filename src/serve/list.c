@@ -1,6 +1,8 @@
 /* list.c - a part of a list: its filter, its order, and where it goes on. Pure. */
 /* SPDX-License-Identifier: MIT */
 #include "serve/list.h"
+#include "base/alloc.h"
+#include "base/fail.h"
 #include "base/rand.h"
 #include "base/text.h"
 #include "serve/row.h"
@@ -146,8 +148,7 @@ static bool is_in_state(const dibs_lease_info *row, const char *state)
 
 static bool fits_list(const dibs__serve_list *list, const dibs_lease_info *row)
 {
-    return strncmp(row->name, list->prefix, strlen(list->prefix)) == 0 &&
-           is_in_state(row, list->state) &&
+    return is_in_state(row, list->state) &&
            (!*list->q || strcasestr(row->name, list->q) ||
             has_text(row->holders, row->holder_count, list->q) ||
             has_text(row->waiters, row->waiter_count, list->q));
@@ -166,11 +167,38 @@ is_last_row(const dibs__serve_list *list, const dibs_lease_info *row)
     return rank >= list->after_rank - slack && rank <= list->after_rank + slack;
 }
 
+/* Whether rows of this order are those of the picture, in which names rise. */
+static bool is_natural(const dibs__serve_list *list)
+{
+    return list->order == DIBS__SERVE_BY_NAME && !list->falling;
+}
+
+/* The first of rows in the order of names which, in its first `len` bytes, is not before
+ * this name; with `behind`, is behind it. */
+static size_t find_place(const dibs_lease_info *const *rows, size_t count,
+                         const char *name, size_t len, bool behind)
+{
+    size_t low = 0, high = count;
+
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+
+        if (strncmp(rows[middle]->name, name, len) < (behind ? 1 : 0))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
 static size_t find_first(const dibs__serve_list *list,
                          const dibs_lease_info *const *rows, size_t count)
 {
     size_t first = 0;
 
+    if (is_natural(list))
+        return find_place(rows, count, list->after_name,
+                          sizeof(list->after_name), true);
     for (size_t i = 0; i < count; i++)
         if (is_last_row(list, rows[i]))
             return i + 1;
@@ -180,23 +208,46 @@ static size_t find_first(const dibs__serve_list *list,
     return first;
 }
 
-size_t
-dibs__serve_list_pick(const dibs__serve_list *list,
-                      dibs_lease_info *const *rows, size_t count,
-                      const dibs_lease_info **out, size_t *total, size_t *first)
+/* Copies those that fit into room of their own, in order. */
+static dibs_status
+pick_some(const dibs__serve_list *list, dibs__serve_pick *pick, dibs_error *err)
 {
-    size_t left;
+    const size_t count = pick->total;
 
-    *total = *first = 0;
+    pick->room = dibsx_zalloc_n(count + 1, sizeof(*pick->room));
+    if (!pick->room)
+        return dibsx_nomem(err, "the list");
+    pick->total = 0;
     for (size_t i = 0; i < count; i++) {
-        if (fits_list(list, rows[i]))
-            out[(*total)++] = rows[i];
+        if (fits_list(list, pick->rows[i]))
+            pick->room[pick->total++] = pick->rows[i];
     }
-    /* Pictures are in the order of names. */
-    if (list->order != DIBS__SERVE_BY_NAME || list->falling)
-        qsort_r(out, *total, sizeof(out[0]), compare_rows, (void *)list);
-    if (list->begun)
-        *first = find_first(list, out, *total);
-    left = *total - *first;
-    return left < list->limit ? left : list->limit;
+    if (!is_natural(list))
+        qsort_r(pick->room, pick->total, sizeof(*pick->room), compare_rows,
+                (void *)list);
+    pick->rows = pick->room;
+    return DIBS_OK;
+}
+
+dibs_status dibs__serve_list_pick(const dibs__serve_list *list,
+                                  dibs_lease_info *const *rows, size_t count,
+                                  dibs__serve_pick *out, dibs_error *err)
+{
+    const dibs_lease_info *const *all = (const dibs_lease_info *const *)rows;
+    const size_t len = strlen(list->prefix);
+    const size_t from = find_place(all, count, list->prefix, len, false);
+    const size_t to = find_place(all, count, list->prefix, len, true);
+    dibs_status rc = DIBS_OK;
+
+    *out = (dibs__serve_pick){.rows = all + from, .total = to - from};
+    if (!is_natural(list) || *list->state || *list->q)
+        rc = pick_some(list, out, err);
+    if (rc == DIBS_OK && list->begun)
+        out->first = find_first(list, out->rows, out->total);
+    return rc;
+}
+
+void dibs__serve_pick_fini(dibs__serve_pick *pick)
+{
+    dibsx_free(pick->room);
 }

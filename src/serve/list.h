@@ -43,11 +43,21 @@ void dibs__serve_list_cursor(const dibs__serve_list *list,
                              const dibs_lease_info *row,
                              char out[DIBS__SERVE_CURSOR_MAX]);
 
-/* Puts the rows that fit into `out`, which has room for all of them, in order.
- * *total is how many fit; returns how many of them are shown, from *first on. */
-size_t dibs__serve_list_pick(const dibs__serve_list *list,
-                             dibs_lease_info *const *rows, size_t count,
-                             const dibs_lease_info **out, size_t *total,
-                             size_t *first);
+/* The rows that fit, in order: they are the picture's own as long as its order serves. */
+typedef struct dibs__serve_pick {
+    const dibs_lease_info *const *rows;
+    size_t total;
+    size_t first;                 /* of those that are shown */
+    const dibs_lease_info **room; /* for an order of their own, or NULL */
+} dibs__serve_pick;
+
+/* From rows in the order of their names, which must outlive the pick. DIBS_NOMEM: there
+ * is no room. Free with dibs__serve_pick_fini() in any case. */
+DIBS_MUST_CHECK dibs_status dibs__serve_list_pick(const dibs__serve_list *list,
+                                                  dibs_lease_info *const *rows,
+                                                  size_t count,
+                                                  dibs__serve_pick *out,
+                                                  dibs_error *err);
+void dibs__serve_pick_fini(dibs__serve_pick *pick);
 
 #endif

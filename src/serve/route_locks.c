@@ -218,26 +218,23 @@ put_items(items *it, const dibs__serve_list *list, size_t tree_open,
     return used;
 }
 
-static void
-put_rows(dibs__http_exchange *ex, dibs__serve_list *list, size_t tree_open,
-         const dibs__serve_picture *picture, const dibs_lease_info **rows)
+static void put_rows(dibs__http_exchange *ex, const dibs__serve_list *list,
+                     size_t tree_open, const dibs__serve_picture *picture,
+                     int64_t since_ms, const dibs__serve_pick *pick)
 {
     dibsx_json *js = dibs__http_answer(ex, 200);
-    const int64_t since_ms = (dibsx_now() - picture->seen_at) / DIBSX_MS;
     char cursor[DIBS__SERVE_CURSOR_MAX];
-    size_t total, first, shown_count;
+    size_t end = pick->first;
+    bool more;
 
-    list->seen_ms = dibsx_wall_us() / 1000 - since_ms;
-    (void)dibs__serve_list_pick(list, picture->rows, picture->count, rows,
-                                &total, &first);
-    shown_count = put_items(&(items){js, since_ms}, list, tree_open,
-                            rows + first, total - first);
-    if (first + shown_count < total)
-        dibs__serve_list_cursor(list, rows[first + shown_count - 1], cursor);
-    dibsx_json_pair_text(js, "next",
-                         first + shown_count < total ? cursor : NULL);
-    dibs__serve_link_next(ex, first + shown_count < total ? cursor : NULL);
-    dibsx_json_pair_uint(js, "total", total);
+    end += put_items(&(items){js, since_ms}, list, tree_open,
+                     pick->rows + pick->first, pick->total - pick->first);
+    more = end < pick->total;
+    if (more)
+        dibs__serve_list_cursor(list, pick->rows[end - 1], cursor);
+    dibsx_json_pair_text(js, "next", more ? cursor : NULL);
+    dibs__serve_link_next(ex, more ? cursor : NULL);
+    dibsx_json_pair_uint(js, "total", pick->total);
     dibsx_json_pair_text(js, "total_is",
                          picture->complete ? "exact" : "at_least");
     dibsx_json_pair_int(js, "as_of_ms", since_ms);
@@ -264,20 +261,23 @@ dibs__serve_picture *dibs__serve_take_picture(dibs__http_exchange *ex)
 void dibs__serve_get_locks(dibs__http_exchange *ex)
 {
     dibs__serve_picture *picture;
-    const dibs_lease_info **rows;
     dibs__serve_list list;
-    int64_t tree_open = 0;
+    dibs__serve_pick pick;
+    int64_t tree_open = 0, since_ms;
+    dibs_error err = {0};
 
     if (!read_list(ex, &list, &tree_open))
         return;
     picture = dibs__serve_take_picture(ex);
     if (!picture)
         return;
-    rows = dibsx_zalloc_n(picture->count + 1, sizeof(*rows));
-    if (rows)
-        put_rows(ex, &list, (size_t)tree_open, picture, rows);
+    since_ms = (dibsx_now() - picture->seen_at) / DIBSX_MS;
+    list.seen_ms = dibsx_wall_us() / 1000 - since_ms;
+    if (dibs__serve_list_pick(&list, picture->rows, picture->count, &pick,
+                              &err) == DIBS_OK)
+        put_rows(ex, &list, (size_t)tree_open, picture, since_ms, &pick);
     else
-        dibs__http_refuse(ex, 503, "There is no memory for the list");
-    dibsx_free(rows);
+        (void)dibs__serve_fail(ex, &err);
+    dibs__serve_pick_fini(&pick);
     dibs__serve_picture_drop(picture);
 }

@@ -270,28 +270,27 @@ static void lists_go_on_after_a_row(void **state)
     dibs_lease_info d = {.name = "d"}, ab = {.name = "ab"};
     dibs_lease_info *before[] = {&a, &b, &c, &d};
     dibs_lease_info *after[] = {&a, &ab, &b, &c, &d};
-    const dibs_lease_info *out[5];
     dibs__serve_list list = {.limit = 2, .prefix = "", .q = "", .state = ""};
     char cursor[DIBS__SERVE_CURSOR_MAX];
-    size_t total, first;
+    dibs__serve_pick pick;
 
     (void)state;
     assert_true(dibs__serve_list_order(&list, "-waiting"));
-    assert_int_equal(dibs__serve_list_pick(&list, before, 4, out, &total,
-                                           &first),
-                     2);
-    assert_ptr_equal(out[0], &b);
-    assert_ptr_equal(out[1], &a);
-    dibs__serve_list_cursor(&list, out[1], cursor);
+    assert_int_equal(dibs__serve_list_pick(&list, before, 4, &pick, NULL),
+                     DIBS_OK);
+    assert_ptr_equal(pick.rows[0], &b);
+    assert_ptr_equal(pick.rows[1], &a);
+    dibs__serve_list_cursor(&list, pick.rows[1], cursor);
+    dibs__serve_pick_fini(&pick);
     assert_true(dibs__serve_list_after(&list, cursor));
-    list.limit = 10;
-    assert_int_equal(dibs__serve_list_pick(&list, after, 5, out, &total,
-                                           &first),
-                     3);
-    assert_int_equal(total, 5);
-    assert_ptr_equal(out[first], &c);
-    assert_ptr_equal(out[first + 1], &ab);
-    assert_ptr_equal(out[first + 2], &d);
+    assert_int_equal(dibs__serve_list_pick(&list, after, 5, &pick, NULL),
+                     DIBS_OK);
+    assert_int_equal(pick.total, 5);
+    assert_int_equal(pick.first, 2);
+    assert_ptr_equal(pick.rows[2], &c);
+    assert_ptr_equal(pick.rows[3], &ab);
+    assert_ptr_equal(pick.rows[4], &d);
+    dibs__serve_pick_fini(&pick);
     assert_false(dibs__serve_list_after(&list, "1"));
     assert_false(dibs__serve_list_after(&list, "1."));
     assert_false(dibs__serve_list_after(&list, "1.6"));
@@ -304,19 +303,68 @@ static const char *
 read_page(dibs__serve_list *list, dibs_lease_info *const *rows, size_t count)
 {
     static char names[16];
-    const dibs_lease_info *out[8];
     char cursor[DIBS__SERVE_CURSOR_MAX];
-    size_t total, first,
-        shown = dibs__serve_list_pick(list, rows, count, out, &total, &first);
+    dibs__serve_pick pick;
+    size_t shown = 0;
 
-    for (size_t i = 0; i < shown; i++)
-        names[i] = out[first + i]->name[0];
+    assert_int_equal(dibs__serve_list_pick(list, rows, count, &pick, NULL),
+                     DIBS_OK);
+    for (size_t i = pick.first; i < pick.total && shown < list->limit; i++)
+        names[shown++] = pick.rows[i]->name[strlen(list->prefix)];
     names[shown] = '\0';
     if (shown > 0) {
-        dibs__serve_list_cursor(list, out[first + shown - 1], cursor);
+        dibs__serve_list_cursor(list, pick.rows[pick.first + shown - 1],
+                                cursor);
         assert_true(dibs__serve_list_after(list, cursor));
     }
+    dibs__serve_pick_fini(&pick);
     return names;
+}
+
+/* In the order of names the picture's rows serve, and those with one prefix are together. */
+static void lists_by_name_go_on(void **state)
+{
+    static const struct {
+        const char *prefix, *sort, *first, *second, *third;
+    } cases[] = {
+        {"", "name", "ab", "jj", "jk"}, {"j", "name", "ab", "c", ""},
+        {"j", "-name", "cb", "a", ""},  {"", "-name", "kj", "jj", "ba"},
+        {"x", "name", "", "", ""},      {"0", "name", "", "", ""},
+        {"jab", "name", "", "", ""},    {"k", "name", "", "", ""}};
+    static const char *const names[] = {"a", "b", "ja", "jb", "jc", "k"};
+    dibs_lease_info rows[COUNT_OF(names)], *all[COUNT_OF(names)];
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(names); i++) {
+        rows[i] = (dibs_lease_info){.name = names[i]};
+        all[i] = &rows[i];
+    }
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        dibs__serve_list list = {.limit = 2,
+                                 .prefix = cases[i].prefix,
+                                 .q = "",
+                                 .state = ""};
+
+        assert_true(dibs__serve_list_order(&list, cases[i].sort));
+        assert_string_equal(read_page(&list, all, COUNT_OF(all)),
+                            cases[i].first);
+        assert_string_equal(read_page(&list, all, COUNT_OF(all)),
+                            cases[i].second);
+        assert_string_equal(read_page(&list, all, COUNT_OF(all)),
+                            cases[i].third);
+    }
+}
+
+/* A row that has gone is no place to begin anew. */
+static void lists_go_on_behind_a_row_that_has_gone(void **state)
+{
+    dibs_lease_info a = {.name = "a"}, b = {.name = "b"}, c = {.name = "c"};
+    dibs_lease_info *before[] = {&a, &b, &c}, *after[] = {&a, &c};
+    dibs__serve_list list = {.limit = 2, .prefix = "", .q = "", .state = ""};
+
+    (void)state;
+    assert_string_equal(read_page(&list, before, 3), "ab");
+    assert_string_equal(read_page(&list, after, 2), "c");
 }
 
 /* Ages and spans move while a client reads: no row is shown twice, or passed over. */
@@ -593,6 +641,8 @@ int main(void)
         cmocka_unit_test(classes_of_names),
         cmocka_unit_test(causes_are_split),
         cmocka_unit_test(lists_go_on_after_a_row),
+        cmocka_unit_test(lists_by_name_go_on),
+        cmocka_unit_test(lists_go_on_behind_a_row_that_has_gone),
         cmocka_unit_test(lists_by_time_go_on),
         cmocka_unit_test(names_are_a_tree),
         cmocka_unit_test(the_document_has_the_routes),
