@@ -31,9 +31,9 @@ void dibsx_buf_fini(dibsx_buf *buf)
     *buf = (dibsx_buf){.max = buf->max};
 }
 
-/* Makes room for `more` bytes and the NUL beyond them; false, with the failure
- * noted, when the maximum or the memory does not allow it. */
-static bool make_room(dibsx_buf *buf, size_t more)
+/* Moves the content to where `more` bytes and the NUL beyond them have room; false, with
+ * the failure noted, when the maximum or the memory does not allow it. */
+static bool grow(dibsx_buf *buf, size_t more)
 {
     size_t need, room;
     char *data;
@@ -43,8 +43,6 @@ static bool make_room(dibsx_buf *buf, size_t more)
     if (more > buf->max - buf->len)
         goto fail;
     need = buf->len + more + 1;
-    if (need <= buf->room)
-        return true;
     room = buf->room ? buf->room * 2 : FIRST_ROOM;
     if (room > buf->max + 1)
         room = buf->max + 1;
@@ -65,6 +63,12 @@ fail:
     return false;
 }
 
+/* There is never more room than for `max` bytes and the NUL. */
+static bool make_room(dibsx_buf *buf, size_t more)
+{
+    return (more < buf->room - buf->len && !buf->failed) || grow(buf, more);
+}
+
 void dibsx_buf_add(dibsx_buf *buf, const void *bytes, size_t len)
 {
     if (len == 0 || !make_room(buf, len))
@@ -81,24 +85,35 @@ void dibsx_buf_puts(dibsx_buf *buf, const char *text)
 
 void dibsx_buf_putc(dibsx_buf *buf, char c)
 {
-    dibsx_buf_add(buf, &c, 1);
+    if (!make_room(buf, 1))
+        return;
+    buf->data[buf->len++] = c;
+    buf->data[buf->len] = '\0';
 }
 
+/* Into the room that there is at first, which mostly serves. A text that does not fit there
+ * is taken back, and written once more with room for all of it. */
 void dibsx_buf_printf(dibsx_buf *buf, const char *format, ...)
 {
+    const size_t left = buf->failed ? 0 : buf->room - buf->len;
     va_list args;
     int len;
 
     va_start(args, format);
-    len = vsnprintf(NULL, 0, format, args);
+    len = vsnprintf(left ? buf->data + buf->len : NULL, left, format, args);
     va_end(args);
     if (len < 0)
         buf->failed = true;
-    if (len <= 0 || !make_room(buf, (size_t)len))
+    if (len <= 0 || !make_room(buf, (size_t)len)) {
+        if (left)
+            buf->data[buf->len] = '\0';
         return;
-    va_start(args, format);
-    (void)vsnprintf(buf->data + buf->len, (size_t)len + 1, format, args);
-    va_end(args);
+    }
+    if ((size_t)len >= left) {
+        va_start(args, format);
+        (void)vsnprintf(buf->data + buf->len, (size_t)len + 1, format, args);
+        va_end(args);
+    }
     buf->len += (size_t)len;
 }
 

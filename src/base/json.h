@@ -21,6 +21,7 @@ void dibsx_json_init(dibsx_json *js, dibsx_buf *out);
 void dibsx_json_open(dibsx_json *js, char bracket);  /* '{' or '[' */
 void dibsx_json_close(dibsx_json *js, char bracket); /* '}' or ']' */
 void dibsx_json_key(dibsx_json *js, const char *key);
+void dibsx_json_key_bytes(dibsx_json *js, const char *key, size_t len);
 void dibsx_json_text(dibsx_json *js, const char *text); /* NULL: null */
 void dibsx_json_bytes(dibsx_json *js, const void *bytes, size_t len);
 void dibsx_json_int(dibsx_json *js, int64_t number);

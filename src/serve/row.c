@@ -75,15 +75,13 @@ dibs_lease_info *dibs__serve_row_copy(const dibs_lease_info *info)
 static void
 put_holding(dibsx_json *js, const dibs_party *party, int64_t left_ms)
 {
-    char owner8[9];
-
-    snprintf(owner8, sizeof(owner8), "%s", party->owner);
     dibsx_json_pair_uint(js, "fence", party->fence);
     dibsx_json_pair_int(js, "left_ms", left_ms > 0 ? left_ms : 0);
     dibsx_json_pair_text(js, "stale", party->stale);
     dibsx_json_pair_bool(js, "claim", party->claim);
     dibsx_json_pair_bool(js, "released", party->left);
-    dibsx_json_pair_text(js, "owner8", owner8);
+    dibsx_json_key(js, "owner8");
+    dibsx_json_bytes(js, party->owner, strnlen(party->owner, 8));
 }
 
 static void

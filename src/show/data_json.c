@@ -113,16 +113,13 @@ bool dibs__base64_read(const char *text, size_t len, dibsx_buf *out)
 
 void dibs__json_meta(dibsx_json *js, const char *meta)
 {
-    char key[512];
-
     dibsx_json_key(js, "meta");
     dibsx_json_open(js, '{');
     while (*meta) {
         const size_t len = strcspn(meta, "\t"), key_len = strcspn(meta, "=\t");
         const size_t skip = key_len + (key_len < len);
 
-        snprintf(key, sizeof(key), "%.*s", (int)key_len, meta);
-        dibsx_json_key(js, key);
+        dibsx_json_key_bytes(js, meta, key_len);
         dibsx_json_bytes(js, meta + skip, len - skip);
         meta += len + (meta[len] != '\0');
     }

@@ -68,6 +68,32 @@ static void the_maximum_may_be_reached_exactly(void **state)
     dibsx_buf_fini(&buf);
 }
 
+/* A text is first written into what room there is. */
+static void a_text_that_does_not_fit_leaves_no_trace(void **state)
+{
+    dibsx_buf buf;
+
+    (void)state;
+    dibsx_buf_init(&buf, 4);
+    dibsx_buf_puts(&buf, "ab");
+    dibsx_buf_printf(&buf, "%s", "cde");
+    assert_false(dibsx_buf_ok(&buf));
+    assert_string_equal(dibsx_buf_text(&buf), "ab");
+    dibsx_buf_fini(&buf);
+    for (int len = 1; len < 300; len++) {
+        dibsx_buf_init(&buf, 1000);
+        dibsx_buf_puts(&buf, "before ");
+        dibsx_buf_printf(&buf, "%0*d", len, 7);
+        dibsx_buf_puts(&buf, " after");
+        assert_int_equal(buf.len, 7 + (size_t)len + 6);
+        assert_memory_equal(buf.data, "before ", 7);
+        for (int i = 0; i < len; i++)
+            assert_int_equal(buf.data[7 + i], i == len - 1 ? '7' : '0');
+        assert_string_equal(buf.data + 7 + len, " after");
+        dibsx_buf_fini(&buf);
+    }
+}
+
 static void a_failure_sticks_until_reset(void **state)
 {
     dibsx_buf buf;
@@ -161,6 +187,7 @@ int main(void)
         cmocka_unit_test(every_append_adds),
         cmocka_unit_test(grows_byte_by_byte_and_stays_closed),
         cmocka_unit_test(the_maximum_may_be_reached_exactly),
+        cmocka_unit_test(a_text_that_does_not_fit_leaves_no_trace),
         cmocka_unit_test(a_failure_sticks_until_reset),
         cmocka_unit_test(a_maximum_of_nothing_takes_nothing),
         cmocka_unit_test(huge_lengths_do_not_wrap),
