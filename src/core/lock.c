@@ -152,14 +152,18 @@ void dibs_lock_leave(dibs_lock *lock)
 void dibs_lock_tick(dibs_lock *lock)
 {
     DIBSX_UNCANCEL;
+    dibsx_nsec due_at;
     dibs_lock *at;
 
     if (!lock || dibs__client_usable(lock->cl, NULL) != DIBS_OK)
         return;
     pthread_mutex_lock(&lock->cl->mutex);
     at = lock->entry.via ? lock->entry.via : lock;
+    due_at = dibs__lease_next(&at->lease);
     dibs__lease_ticked(&at->lease, dibsx_now());
-    if (at->lease.state != DIBS__LEASE_FREE)
+    /* Mostly the renewal comes first, and the keeper has that moment. */
+    if (at->lease.state != DIBS__LEASE_FREE &&
+        dibs__lease_next(&at->lease) != due_at)
         dibs__keeper_watch(lock->cl, at);
     pthread_mutex_unlock(&lock->cl->mutex);
 }

@@ -261,7 +261,7 @@ answer_state(dibs__http_exchange *ex, dibs__serve_lease *le, int status)
 static void
 answer_lease(dibs__http_exchange *ex, dibs__serve_lease *le, bool put)
 {
-    dibs__session_refresh(le);
+    (void)dibs__session_refresh(le);
     if (!put) {
         answer_state(ex, le, 200);
         return;
@@ -303,7 +303,7 @@ static bool ask_lease(dibs__http_exchange *ex, void *arg, bool over)
     if (se)
         le = (dibs__serve_lease *)dibs__session_find(&se->machine, wt->id);
     if (le)
-        dibs__session_refresh(le);
+        (void)dibs__session_refresh(le);
     if (!se)
         refuse_unknown(ex);
     else if (!le)

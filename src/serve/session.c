@@ -367,13 +367,17 @@ void dibs__session_adopt(dibs__serve_session *se,
     pthread_mutex_unlock(&table->mutex);
 }
 
-void dibs__session_refresh(dibs__serve_lease *le)
+int64_t dibs__session_refresh(dibs__serve_lease *le)
 {
-    if (le->machine.stage != DIBS__STAGE_HELD ||
-        dibs_lock_valid_ms(le->lock) > 0)
-        return;
-    dibs__session_lost(&le->session->machine, &le->machine);
-    dibs__session_discard(le);
+    int64_t left_ms = le->machine.stage == DIBS__STAGE_HELD
+                          ? dibs_lock_valid_ms(le->lock)
+                          : 0;
+
+    if (le->machine.stage == DIBS__STAGE_HELD && left_ms <= 0) {
+        dibs__session_lost(&le->session->machine, &le->machine);
+        dibs__session_discard(le);
+    }
+    return left_ms;
 }
 
 static const char *state_of(const dibs__serve_lease *le)
@@ -397,16 +401,14 @@ void dibs__session_write_lease(dibsx_json *js, dibs__serve_lease *le,
 {
     const dibs__session *machine = &le->session->machine;
     char owner[DIBS_OWNER_SIZE], token[DIBS_TOKEN_SIZE + 16];
-    int64_t lease_ms;
+    int64_t lease_ms = dibs__session_refresh(le);
 
-    dibs__session_refresh(le);
     dibsx_json_pair_text(js, "state", state_of(le));
     if (le->machine.stage == DIBS__STAGE_FREED && le->machine.why != DIBS_OK)
         dibsx_json_pair_text(js, "why",
                              dibs__serve_problem_code(le->machine.why));
     if (le->machine.stage != DIBS__STAGE_HELD)
         return;
-    lease_ms = dibs_lock_valid_ms(le->lock);
     dibsx_json_pair_uint(js, "fence", le->machine.fence);
     dibsx_json_pair_int(js, "valid_ms",
                         dibs__session_told_ms(machine, now, lease_ms));

@@ -139,8 +139,8 @@ DIBS_MUST_CHECK bool dibs__session_lease_remove(dibs__serve_session *se,
 bool dibs__session_beaten(dibs__serve_session *se, dibsx_nsec now);
 void dibs__session_close(dibs__serve_session *se);
 
-/* Brings the stage of a lease up to date with its handle. Locks: mutex. */
-void dibs__session_refresh(dibs__serve_lease *le);
+/* Brings the stage of a lease up to date with its handle; ms that it is valid. Locks: mutex. */
+int64_t dibs__session_refresh(dibs__serve_lease *le);
 
 /* Writes the members of a lease's state; `whole`: with its token. Locks: mutex. */
 void dibs__session_write_lease(dibsx_json *js, dibs__serve_lease *le,

@@ -70,7 +70,7 @@ static void tell_lease(dibs__serve_lease *le, dibsx_nsec now, dibsx_buf *out)
     const char *name;
     event ev;
 
-    dibs__session_refresh(le);
+    (void)dibs__session_refresh(le);
     name = name_of(le);
     if (le->told != (int)le->machine.stage && name) {
         dibsx_json *js = open_event(&ev);
