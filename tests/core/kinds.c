@@ -468,6 +468,28 @@ static void no_tick_no_renewal(void **state)
     dibs_close(cl);
 }
 
+/* Without a tick there would be no renewal at all: the first one is later than its time. */
+static void a_tick_lets_renewals_go_on(void **state)
+{
+    dibs_client *cl = core_open();
+    dibs_lock *lock = core_lock(cl, core_name(),
+                                DIBS_LOCK_OPTS(.ttl_ms = pace_ms(600),
+                                               .progress_ms = pace_ms(150)));
+    dibs_stats stats = {.size = sizeof(stats)};
+
+    (void)state;
+    CHECK(DIBS_OK, dibs_lock_acquire(lock, err));
+    do {
+        poll(NULL, 0, 5);
+        dibs_lock_tick(lock);
+        CHECK(DIBS_OK, dibs_lock_check(lock));
+        dibs_stats_get(cl, &stats);
+    } while (stats.renewed < 2);
+    CHECK(DIBS_OK, dibs_lock_release(lock, err));
+    dibs_lock_free(lock);
+    dibs_close(cl);
+}
+
 static int64_t left_of;
 
 static bool see_left(const dibs_lease_info *info, void *arg)
@@ -580,6 +602,7 @@ int core_kinds_tests(void)
         cmocka_unit_test(what_was_adopted_is_handed_on),
         cmocka_unit_test(who_entered_through_another_adopts_nothing),
         cmocka_unit_test(no_tick_no_renewal),
+        cmocka_unit_test(a_tick_lets_renewals_go_on),
         cmocka_unit_test(a_lock_delay_is_for_those_who_come_after_a_death),
         cmocka_unit_test(a_lock_delay_is_not_believed_after_a_conversion),
         cmocka_unit_test(others_see_label_identity_and_metadata),

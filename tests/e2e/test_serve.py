@@ -50,16 +50,15 @@ class Answers(ServeCase):
                         self.assertEqual(answer.json["code"], {401: "token", 403: "role", 429: "limit"}[answer.status])
 
     def test_every_route_refuses_a_query_that_it_does_not_read(self):
-        """A misspelt filter must not show, or change, more than was meant."""
+        """A misspelt filter must not show, or change, more than was meant. The first that passes it on ends the test: it may be a stream."""
         for path, methods in self.daemon.get("/openapi.json", role=None).json["paths"].items():
             for method, operation in methods.items():
-                with self.subTest((method, path)):
-                    answer = self.daemon.ask(method.upper(), self.pattern(path), query={"lmit": "1"})
-                    if operation["x-role"] == "none":
-                        self.assertNotEqual(answer.status, 400)
-                    else:
-                        self.assert_problem(answer, 400, "invalid")
-                        self.assertIn("?lmit=", answer.json["detail"])
+                answer = self.daemon.ask(method.upper(), self.pattern(path), query={"lmit": "1"})
+                if operation["x-role"] == "none":
+                    self.assertNotEqual(answer.status, 400, path)
+                else:
+                    self.assertEqual((method, path, answer.status), (method, path, 400))
+                    self.assertIn("?lmit=", answer.json["detail"])
         self.assertIn("may have: prefix limit", self.daemon.get("/v1/waits", query={"prefx": "a"}).json["detail"])
 
     def test_problems(self):
