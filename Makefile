@@ -13,7 +13,7 @@ build = cmake --build $(1) $(if $(VERBOSE),--verbose,-- --quiet)
 need = for tool in cmake ninja; do command -v $$tool >/dev/null || \
 	exec tools/install-packages.sh --name "cannot build: $$tool is not installed" build; done
 
-.PHONY: all run test test-long test-trixie test-bookworm bench bench-peers bench-serve chaos mutants coverage fuzz soak load api-fuzz spec web screenshots format tidy install uninstall clean help
+.PHONY: all run test test-long test-trixie test-bookworm bench bench-peers bench-serve chaos mutants coverage fuzz soak load api-fuzz spec web web-hour screenshots format tidy install uninstall clean help
 
 all: ## build build/dibs and build/libdibs.so (the default)
 	@$(need)
@@ -105,6 +105,12 @@ web: ## try every page of the dashboard in chromium: states, accessibility, host
 	@$(call configure,dev,build/dev)
 	@cmake --build build/dev --target dibs two_locks -- --quiet
 	@tests/web/run.sh build/dev
+
+web-hour: ## keep the dashboard of a busy store open for an hour, and see that its memory stays (MINUTES=60)
+	@tools/install-packages.sh build test
+	@$(call configure,dev,build/dev)
+	@cmake --build build/dev --target dibs -- --quiet
+	@DIBS_BIN=build/dev/dibs python3 -B tests/web/hour.py $(or $(MINUTES),60)
 
 screenshots: ## make the pictures of the dashboard in docs/
 	@tools/install-packages.sh build test
