@@ -16,6 +16,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 
 BUILD = os.path.abspath(sys.argv[1])
 SECONDS = sys.argv[2] if len(sys.argv) > 2 else "3"
@@ -29,6 +30,7 @@ from servetools import Daemon  # noqa: E402
 LINKS = 16
 # A session may make 20 requests a second and 100 at once, and a token has 256 of them: the load is spread over many.
 TOKENS, SESSIONS, LEASES = 6, 250, 10
+REST_S = 5  # after which a session may make 100 at once again
 
 # Each request is of the next session; threads begin at different ones.
 SCRIPT = """
@@ -132,6 +134,8 @@ def measure(wrk, daemon, bare, words):
     for _ in range(ROUNDS):
         for what, (path, more, each) in rows.items():
             limit, _ = wrk(bare, path, **more)
+            if "script" in more:
+                time.sleep(REST_S)
             rate, late = wrk(daemon.port, path, **more)
             found[what].append((rate / each, limit / each, rate / limit, late))
     print(f"{'':28} {'a second':>10} {'bare':>10} {'part':>6} {'p99 ms':>8}")
