@@ -131,6 +131,10 @@ static void test_routes(void **state)
     check_route("GET", "/locks/", -1, false);
     check_route("GET", "/locks", -1, false);
     check_route("POST", "/locks/x/holders/7", 3, true);
+    check_route("GET", "/locks%2Fx", -1, false);
+    check_route("POST", "/locks/x/holders%2F7", -1, false);
+    check_route("POST", "/locks/x/holders%2F%7Bid%7D", -1, false);
+    check_route("GET", "/locks/x/holders", -1, false);
     check_route("POST", "/locks/x/holder/7", -1, false);
 }
 
