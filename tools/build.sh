@@ -1,9 +1,19 @@
 #!/usr/bin/env bash
 # build.sh - sourced by the other scripts: building a preset, quietly.
 
+# in_turn PRESET COMMAND...: two builds in one folder would write the same files, so that
+# one waits for the other.
+in_turn() {
+    local preset=$1
+    shift
+    mkdir -p build
+    flock "build/$preset.lock" "$@"
+}
+
 # configure PRESET: once.
 configure() {
-    [ -f "build/$1/build.ninja" ] || cmake --preset "$1" --log-level=WARNING >/dev/null
+    [ -f "build/$1/build.ninja" ] ||
+        in_turn "$1" cmake --preset "$1" --log-level=WARNING >/dev/null
 }
 
 # build PRESET [TARGET...]: builds into build/PRESET.
@@ -12,7 +22,7 @@ build() {
     shift
     [ $# -eq 0 ] || targets=(--target "$@")
     configure "$preset" || return
-    cmake --build "build/$preset" ${targets[@]+"${targets[@]}"} -- --quiet
+    in_turn "$preset" cmake --build "build/$preset" ${targets[@]+"${targets[@]}"} -- --quiet
 }
 
 # build_guarded PRESET: the programs of the tests that run with a sanitizer, of which

@@ -97,7 +97,7 @@ said said 'dibs: build could not be configured'
 # The tests and one build last until they are ended.
 lasting='echo $$ >"$FAKE/$name.new"; mv "$FAKE/$name.new" "$FAKE/$name"; exec sleep 600'
 machine
-for tool in mv sleep renice setarch tail printf rm sed; do
+for tool in mv sleep renice setarch tail printf rm sed flock mkdir; do
     [ -e "$FAKE/bin/$tool" ] || ln -s "$(command -v "$tool")" "$FAKE/bin/$tool"
 done
 mkdir -p "$FAKE/tree/build/dev" "$FAKE/tree/build/asan"
