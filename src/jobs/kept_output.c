@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { LINE_MAX_LEN = 2 * 20 + 2 }; /* two numbers, a space and the end */
+
 /* False: the value is none. */
 static bool read_value(dibs__kept_output *out)
 {
@@ -54,6 +56,15 @@ void dibs__kept_output_fini(dibs__kept_output *out)
 void dibs__kept_output_put(dibsx_buf *value, const char *head, size_t head_len,
                            const char *tail, size_t tail_len, uint64_t left_out)
 {
+    const size_t len = head_len + tail_len,
+                 room = DIBS_VALUE_MAX - LINE_MAX_LEN;
+    const size_t over = len > room ? len - room : 0;
+    const size_t cut = over < tail_len ? over : tail_len;
+
+    tail += cut;
+    tail_len -= cut;
+    head_len -= over - cut;
+    left_out += over;
     dibsx_buf_printf(value, "%zu %" PRIu64 "\n", head_len, left_out);
     dibsx_buf_add(value, head, head_len);
     dibsx_buf_add(value, tail, tail_len);

@@ -20,7 +20,7 @@ DIBS_MUST_CHECK dibs_status dibs__kept_output_read(
     uint32_t attempt, dibs__kept_output *out, dibs_error *err);
 void dibs__kept_output_fini(dibs__kept_output *out);
 
-/* Appends the value. */
+/* Appends the value, and leaves out what is beyond the bound of values. */
 void dibs__kept_output_put(dibsx_buf *value, const char *head, size_t head_len,
                            const char *tail, size_t tail_len,
                            uint64_t left_out);

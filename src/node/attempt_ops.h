@@ -53,6 +53,7 @@ struct dibs__node_task {
     dibs__reason ends_by; /* why this node ends it; NONE: it does not */
     dibs__outcome outcome;
     char result[DIBS__RUN_RESULT_MAX];
+    dibsx_buf unkept; /* its output, which the store did not take yet */
     int64_t flush_ms; /* output is written after 1, 2, 4 .. 30 s */
     dibsx_nsec flush_at;
     dibsx_nsec followed_until; /* ... and every 500 ms until then */

@@ -57,6 +57,7 @@ static void free_task(dibs__node *node, dibs__node_task *task)
                        task->task.run, task->task.step);
     dibs_lock_free(task->lock);
     dibs__intent_fini(&task->in);
+    dibsx_buf_fini(&task->unkept);
     dibs__job_free(task->own_job);
     memset(task, 0, sizeof(*task));
     dibs__node_hurry(node, 0);
@@ -161,6 +162,30 @@ static void read_task(dibs__node *node, dibs__node_task *task)
         do_todo(node, task, todo);
 }
 
+/* A store that is away has it later, before the end of the attempt at the latest. */
+static dibs_status
+write_output(dibs__node *node, dibs__node_task *task, dibs_error *err)
+{
+    char inner[DIBS__PLACE_SIZE], key[DIBS_NAME_MAX + 1];
+    dibs__run_step step = {.attempt = task->attempt};
+    dibs_status rc = dibsx_buf_ok(&task->unkept) ? DIBS_OK : DIBS_NOMEM;
+    dibs__run run;
+
+    dibs__run_init(&run, task->task.run);
+    (void)snprintf(step.name, sizeof(step.name), "%s", task->task.step);
+    dibs__output_key(&run, &step, task->attempt, inner);
+    if (rc == DIBS_OK)
+        rc = dibs__board_key(node->board, inner, key, err);
+    if (rc == DIBS_OK)
+        rc = dibs_state_set(node->board->cl, key, task->unkept.data,
+                            task->unkept.len, task->job->history.keep_ms, NULL,
+                            err);
+    if (!dibsx_is_away(rc))
+        dibsx_buf_fini(&task->unkept);
+    dibs__run_fini(&run);
+    return rc;
+}
+
 /* The intent of a task's state. A record that does not want it is read. */
 static void plan_task(dibs__node *node, dibs__node_task *task)
 {
@@ -168,10 +193,12 @@ static void plan_task(dibs__node *node, dibs__node_task *task)
     dibs_error err = {0};
     dibs__stage st;
     size_t i = 0;
-    dibs_status rc;
+    dibs_status rc =
+        task->unkept.len ? write_output(node, task, &err) : DIBS_OK;
 
     dibs__stage_init(&st);
-    rc = dibs__stage_run(node->board, task->task.run, &st, &err);
+    if (!dibsx_is_away(rc))
+        rc = dibs__stage_run(node->board, task->task.run, &st, &err);
     if (rc != DIBS_OK && rc != DIBS_NOTFOUND) {
         dibs__node_complain(node, task->task.run, &err);
         try_again(node, task, DIBS__TASK_PLAN, rc);
@@ -460,27 +487,17 @@ void dibs__node_keep_output(dibs__node *node, dibs__node_task *task,
                             const char *head, size_t head_len, const char *tail,
                             size_t tail_len, uint64_t left_out)
 {
-    char inner[DIBS__PLACE_SIZE], key[DIBS_NAME_MAX + 1];
-    dibs__run_step step = {.attempt = task->attempt};
     uint64_t bytes = head_len + tail_len + left_out;
-    dibs__run run;
-    dibsx_buf whole;
 
     if (task->step->work.output.keep == 0 ||
         (task->followed_until && bytes == task->kept_bytes))
         return;
-    dibsx_buf_init(&whole, DIBS_VALUE_MAX);
-    dibs__kept_output_put(&whole, head, head_len, tail, tail_len, left_out);
-    dibs__run_init(&run, task->task.run);
-    (void)snprintf(step.name, sizeof(step.name), "%s", task->task.step);
-    dibs__output_key(&run, &step, task->attempt, inner);
-    if (dibsx_buf_ok(&whole) &&
-        dibs__board_key(node->board, inner, key, NULL) == DIBS_OK &&
-        dibs_state_set(node->board->cl, key, whole.data, whole.len,
-                       task->job->history.keep_ms, NULL, NULL) == DIBS_OK)
+    dibsx_buf_fini(&task->unkept);
+    dibsx_buf_init(&task->unkept, DIBS_VALUE_MAX);
+    dibs__kept_output_put(&task->unkept, head, head_len, tail, tail_len,
+                          left_out);
+    if (write_output(node, task, NULL) == DIBS_OK)
         task->kept_bytes = bytes;
-    dibs__run_fini(&run);
-    dibsx_buf_fini(&whole);
 }
 
 void dibs__node_proceed(dibs__node *node)
