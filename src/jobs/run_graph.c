@@ -10,7 +10,7 @@ static bool has_failed(const dibs__run_step *step)
            step->state == DIBS__STATE_MISSED;
 }
 
-static bool is_failing(const dibs__job *job, const dibs__run *run)
+bool dibs__graph_is_failing(const dibs__job *job, const dibs__run *run)
 {
     if (run->reason == DIBS__REASON_TIMEOUT)
         return true;
@@ -122,6 +122,8 @@ give_up(const dibs__step *plan, dibs__run_step *step, int64_t now_us)
 {
     if (plan->when != DIBS__WHEN_OK)
         return false;
+    if (step->waits == DIBS__WAIT_CHILD)
+        return false; /* Its run goes on to its end, as a command does. */
     switch (step->state) {
     case DIBS__STATE_PENDING:
     case DIBS__STATE_READY:
@@ -172,7 +174,7 @@ static bool settle_pending(const dibs__job *job, dibs__run *run, size_t i,
 
 static bool settle_once(const dibs__job *job, dibs__run *run, int64_t now_us)
 {
-    bool failing = is_failing(job, run), moved = false;
+    bool failing = dibs__graph_is_failing(job, run), moved = false;
 
     for (size_t i = 0; i < run->step_count; i++) {
         if (failing && give_up(&job->steps[i], &run->steps[i], now_us))
@@ -194,7 +196,7 @@ find_step(const dibs__job *job, const dibs__run *run, dibs__run_state state,
     return NULL;
 }
 
-static bool has_begun(const dibs__run *run)
+bool dibs__graph_has_begun(const dibs__run *run)
 {
     if (run->begun_us)
         return true;
@@ -224,14 +226,14 @@ static void end_run(const dibs__job *job, dibs__run *run, int64_t now_us)
 
     if (cancelled)
         set_end(run, DIBS__STATE_CANCELLED, cancelled->reason);
-    else if (missed && !has_begun(run))
+    else if (missed && !dibs__graph_has_begun(run))
         set_end(run, DIBS__STATE_MISSED, missed->reason);
     else if (failed || missed || run->reason == DIBS__REASON_TIMEOUT)
         set_end(run, DIBS__STATE_FAILED,
                 failed   ? failed->reason
                 : missed ? missed->reason
                          : DIBS__REASON_TIMEOUT);
-    else if (skipped && !has_begun(run))
+    else if (skipped && !dibs__graph_has_begun(run))
         set_end(run, DIBS__STATE_SKIPPED, skipped->reason);
     else
         set_end(run, DIBS__STATE_OK, DIBS__REASON_NONE);
@@ -274,7 +276,7 @@ bool dibs__graph_may_retry(const dibs__job *job, const dibs__run *run,
         return false;
     if (job->steps[step].when != DIBS__WHEN_OK)
         return true;
-    return run->cancels == 0 && !is_failing(job, run);
+    return run->cancels == 0 && !dibs__graph_is_failing(job, run);
 }
 
 bool dibs__graph_is_below(const dibs__job *job, size_t step, size_t from)

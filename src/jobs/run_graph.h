@@ -3,7 +3,7 @@
  * A step opens when its needs are met: all OK, or failed with `on_failure: continue`. A
  * step whose need ended otherwise is SKIPPED. If a step with `on_failure: fail` fails, or
  * the run's time is over, the run fails: what has not begun is SKIPPED, a wait and a retry
- * end, and what runs goes on to its end.
+ * end, and what runs, the run of a `job` step too, goes on to its end.
  *
  * Steps with `when: always` open when their needs have ended, however; with `when:
  * failed`, if one of them is not met, or the run fails. Without needs, both come after all
@@ -21,6 +21,12 @@
 /* Opens and skips steps until nothing more follows, and ends the run with its last
  * step. A run that follows another is left alone. */
 void dibs__graph_settle(const dibs__job *job, dibs__run *run, int64_t now_us);
+
+/* Whether a step has failed that must not, or the time of the run is over. */
+bool dibs__graph_is_failing(const dibs__job *job, const dibs__run *run);
+
+/* Whether anything of the run was begun, by itself or by the run that it repeats. */
+bool dibs__graph_has_begun(const dibs__run *run);
 
 /* A step has one of the final states. */
 void dibs__graph_end_step(dibs__run_step *step, dibs__run_state state,

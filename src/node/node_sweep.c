@@ -6,6 +6,7 @@
 #include "jobs/board_batch.h"
 #include "jobs/board_change.h"
 #include "jobs/follow.h"
+#include "jobs/run_graph.h"
 #include <dibs/monitor.h>
 
 #include <stdio.h>
@@ -376,25 +377,41 @@ wait_scene(dibs__scene *sc, bool doubt, void *arg, dibs_error *err)
     return rc;
 }
 
-/* Makes the child if there is none, and tells the parent how it is. */
+/* Reads the child, and makes it if there is none. A run that fails begins nothing. */
+static dibs_status find_child(dibs__node *node, const dibs__stage *st, size_t i,
+                              const char *id, dibs__run *child, dibs_error *err)
+{
+    cause c = {.st = st, .step = i};
+    dibs_status rc = DIBS_OK;
+
+    if (!dibs__graph_is_failing(st->job, &st->run)) {
+        rc = dibs__board_start_run(node->board, st->job->steps[i].job, NULL,
+                                   make_child, &c, err);
+        if (rc == DIBS_NOTFOUND || rc == DIBS_INVALID)
+            dibs__node_complain(node, st->run.id, err);
+    }
+    if (rc == DIBS_OK) {
+        dibs__run_fini(child);
+        rc = dibs__board_run(node->board, id, child, err);
+    }
+    return rc;
+}
+
+/* Tells the parent how the child is. */
 static dibs_status look_at_child(dibs__node *node, const dibs__stage *st,
                                  size_t i, dibs_error *err)
 {
-    cause c = {.st = st, .step = i};
     wait_look look = {.step = i};
     char id[DIBS__RUN_ID_SIZE];
     dibs__run child;
-    dibs_status rc = dibs__board_start_run(node->board, st->job->steps[i].job,
-                                           NULL, make_child, &c, err);
+    dibs_status rc;
 
     dibs__child_id(st->job, &st->run, i, id);
     dibs__run_init(&child, id);
+    rc = find_child(node, st, i, id, &child, err);
     if (rc == DIBS_OK) {
-        dibs__run_fini(&child);
-        rc = dibs__board_run(node->board, id, &child, err);
         look.child = &child;
     } else if (rc == DIBS_NOTFOUND || rc == DIBS_INVALID) {
-        dibs__node_complain(node, st->run.id, err);
         look.unmade = true;
         rc = DIBS_OK;
     }
@@ -445,6 +462,7 @@ static dibs_status
 look_at_waits(dibs__node *node, const dibs__stage *st, dibs_error *err)
 {
     dibs_status rc = DIBS_OK;
+    bool busy = false;
 
     for (size_t i = 0; i < st->run.step_count && rc == DIBS_OK; i++) {
         const dibs__run_step *step = &st->run.steps[i];
@@ -457,12 +475,14 @@ look_at_waits(dibs__node *node, const dibs__stage *st, dibs_error *err)
         else if (step->waits == DIBS__WAIT_BATCH)
             rc = look_at_batch(node, st, i, err);
         (void)dibs__node_valid_until(node);
-        rc = rc == DIBS_STALE ? DIBS_OK : rc;
+        /* A child that has to wait for another run is in nobody's way. */
+        busy |= rc == DIBS_BUSY;
+        rc = rc == DIBS_STALE || rc == DIBS_BUSY ? DIBS_OK : rc;
     }
     if (rc == DIBS_OK)
         rc = dibs__board_change_run(node->board, st->run.id, resume_scene, NULL,
                                     err);
-    return rc;
+    return rc == DIBS_OK && busy ? DIBS_BUSY : rc;
 }
 
 /* A member of a batch has ended. The next end enters the batch again; should that be lost
