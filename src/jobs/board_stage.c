@@ -22,35 +22,49 @@ void dibs__stage_fini(dibs__stage *st)
     dibs__run_fini(&st->next);
     dibs__run_fini(&st->live);
     dibs__run_fini(&st->run);
+    dibs__job_free(st->next_job);
+    dibs__job_free(st->live_job);
     dibs__job_free(st->job);
 }
 
-/* A run that the state names may be gone with its history. */
-static dibs_status read_other(const dibs__board *board, const char *id,
-                              dibs__run *run, dibs__run **out, dibs_error *err)
+/* A run that the state names may be gone with its history. Its definition is read where
+ * it was made with another one than `hash`. */
+static dibs_status
+read_other(const dibs__board *board, const char *id, const char *hash,
+           dibs__run *run, dibs__job **job, dibs_error *err)
 {
     dibs_status rc = DIBS_OK;
 
-    if (!id[0])
-        return DIBS_OK;
     dibs__run_fini(run);
     rc = dibs__board_run(board, id, run, err);
-    if (rc == DIBS_OK)
-        *out = run;
-    return rc == DIBS_NOTFOUND ? DIBS_OK : rc;
+    if (rc == DIBS_OK && strcmp(run->hash, hash) != 0)
+        rc = dibs__board_job(board, run->job, run->hash, job, err);
+    return rc;
 }
 
-static dibs_status read_others(const dibs__board *board, dibs__stage *st,
-                               const char *own, dibs_error *err)
+/* For a scene whose own definition has this hash. */
+static dibs_status
+read_others(const dibs__board *board, dibs__stage *st, const char *own,
+            const char *hash, dibs_error *err)
 {
-    dibs_status rc = DIBS_OK;
+    const char *live = st->state.live, *follows = st->state.follows;
+    dibs_status rc = DIBS_NOTFOUND;
 
     st->sc.state = &st->state;
-    if (strcmp(st->state.live, own) != 0)
-        rc = read_other(board, st->state.live, &st->live, &st->sc.live, err);
-    if (rc == DIBS_OK && strcmp(st->state.follows, own) != 0)
-        rc = read_other(board, st->state.follows, &st->next, &st->sc.next, err);
-    return rc;
+    if (live[0] && strcmp(live, own) != 0)
+        rc = read_other(board, live, hash, &st->live, &st->live_job, err);
+    if (rc == DIBS_OK)
+        st->sc.live = &st->live;
+    if (rc != DIBS_OK && rc != DIBS_NOTFOUND)
+        return rc;
+    rc = DIBS_NOTFOUND;
+    if (follows[0] && strcmp(follows, own) != 0)
+        rc = read_other(board, follows, hash, &st->next, &st->next_job, err);
+    if (rc == DIBS_OK)
+        st->sc.next = &st->next;
+    st->sc.live_job = st->live_job;
+    st->sc.next_job = st->next_job;
+    return rc == DIBS_NOTFOUND ? DIBS_OK : rc;
 }
 
 dibs_status dibs__stage_state(const dibs__board *board, dibs__stage *st,
@@ -62,7 +76,7 @@ dibs_status dibs__stage_state(const dibs__board *board, dibs__stage *st,
     if (!dibs__scene_needs_state(st->job))
         return DIBS_OK;
     rc = dibs__board_state(board, st->job->name, &st->state, err);
-    return rc == DIBS_OK ? read_others(board, st, own, err) : rc;
+    return rc == DIBS_OK ? read_others(board, st, own, st->run.hash, err) : rc;
 }
 
 dibs_status dibs__stage_run(const dibs__board *board, const char *id,
@@ -92,6 +106,6 @@ dibs_status dibs__stage_due(const dibs__board *board, dibs__stage *st,
                              err);
     st->sc.job = own ? own : st->job;
     if (rc == DIBS_OK && st->sc.job->concurrency == DIBS__CONCURRENCY_REPLACE)
-        rc = read_others(board, st, "", err);
+        rc = read_others(board, st, "", st->state.hash, err);
     return rc;
 }

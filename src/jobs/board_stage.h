@@ -8,7 +8,8 @@
 /* It points into itself, so it stays where it is. */
 typedef struct dibs__stage {
     dibs__scene sc;
-    dibs__job *job; /* as the store has it */
+    dibs__job *job;                 /* as the store has it */
+    dibs__job *live_job, *next_job; /* where they differ from it */
     dibs__run run, live, next;
     dibs__job_state state;
     dibs__intent in;

@@ -5,6 +5,9 @@
 
 #include "jobs/run_machine.h"
 
+/* The definition that a run of the scene was made with. */
+const dibs__job *dibs__scene_job(const dibs__scene *sc, const dibs__run *run);
+
 /* Settles the graph of a run of the scene; if that ends it, the state of the job too. */
 void dibs__run_settle(dibs__scene *sc, dibs__run *run);
 

@@ -250,21 +250,44 @@ static void give_back(dibs__scene *sc, dibs__run_step *step)
     step->at_us = sc->now_us;
 }
 
-/* The lock of the job was held, so nothing was begun. */
+/* Another step of the run may be the holder. */
+static bool has_sibling(const dibs__run *run, const dibs__run_step *step)
+{
+    for (size_t i = 0; i < run->step_count; i++)
+        if (&run->steps[i] != step &&
+            (run->steps[i].state == DIBS__STATE_CLAIMED ||
+             run->steps[i].state == DIBS__STATE_RUNNING))
+            return true;
+    return false;
+}
+
+static void skip_run(dibs__scene *sc)
+{
+    for (size_t i = 0; i < sc->run->step_count; i++)
+        if (!dibs__state_final(sc->run->steps[i].state))
+            dibs__graph_end_step(&sc->run->steps[i], DIBS__STATE_SKIPPED,
+                                 DIBS__REASON_BUSY, sc->now_us);
+}
+
+/* The lock of the job was held, so nothing was begun. A run is skipped as a whole or not
+ * at all: one that has begun would else end well without this step. */
 static void end_busy(dibs__scene *sc, dibs__run_step *step)
 {
-    if (sc->job->lock.on_busy == DIBS__BUSY_RETRY) {
+    const dibs__job_lock *lock = &sc->job->lock;
+    bool skips = lock->on_busy == DIBS__BUSY_SKIP;
+
+    if (lock->on_busy == DIBS__BUSY_RETRY || has_sibling(sc->run, step) ||
+        (skips && dibs__graph_has_begun(sc->run))) {
         leave_node(step);
         step->state = DIBS__STATE_RETRY;
         step->reason = DIBS__REASON_BUSY;
-        step->at_us = sc->now_us + sc->job->lock.retry_delay_ms * 1000;
-        return;
+        step->at_us = sc->now_us + lock->retry_delay_ms * 1000;
+    } else if (skips) {
+        skip_run(sc);
+    } else {
+        dibs__graph_end_step(step, DIBS__STATE_FAILED, DIBS__REASON_BUSY,
+                             sc->now_us);
     }
-    dibs__graph_end_step(step,
-                         sc->job->lock.on_busy == DIBS__BUSY_FAIL
-                             ? DIBS__STATE_FAILED
-                             : DIBS__STATE_SKIPPED,
-                         DIBS__REASON_BUSY, sc->now_us);
 }
 
 static void end_attempt(dibs__scene *sc, size_t i, const dibs__outcome *outcome)

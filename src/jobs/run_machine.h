@@ -6,7 +6,7 @@
  *      |                     +-------- backoff is over ---------- RETRY
  *      +--wait, sleep, child--> WAITING --resumed, over, ended--> OK, FAILED
  *      +--a need failed--> SKIPPED    READY --start_deadline--> MISSED
- *                                     CLAIMED --lock busy--> SKIPPED
+ *                                     CLAIMED --lock busy--> SKIPPED, RETRY
  *   a run: QUEUED -> ACTIVE -> OK, FAILED, CANCELLED; MISSED, SKIPPED: nothing was begun
  *
  * A caller reads the records into a scene, lets one or more things happen, and writes the
@@ -44,6 +44,7 @@ typedef struct dibs__scene {
     dibs__job_state *state; /* if dibs__scene_needs_state() */
     dibs__run *live; /* a start or tick under `replace`: of state->live */
     dibs__run *next; /* the run of state->follows, if there is one */
+    const dibs__job *live_job, *next_job; /* of these; NULL: `job` */
     int64_t now_us;
     uint32_t chance; /* random, for the jitter of a retry */
     dibs__intent *in;

@@ -12,15 +12,27 @@ bool dibs__scene_needs_state(const dibs__job *job)
            job->max_running != DIBS__JOB_NONE;
 }
 
+const dibs__job *dibs__scene_job(const dibs__scene *sc, const dibs__run *run)
+{
+    if (run == sc->live && sc->live_job)
+        return sc->live_job;
+    if (run == sc->next && sc->next_job)
+        return sc->next_job;
+    return sc->job;
+}
+
+static void write_run(dibs__scene *sc, dibs__run *run)
+{
+    if (run)
+        dibs__run_commit(run, dibs__scene_job(sc, run)->history.keep_ms,
+                         sc->in);
+}
+
 void dibs__scene_write(dibs__scene *sc)
 {
-    int64_t keep_ms = sc->job->history.keep_ms;
-
-    dibs__run_commit(sc->run, keep_ms, sc->in);
-    if (sc->live)
-        dibs__run_commit(sc->live, keep_ms, sc->in);
-    if (sc->next)
-        dibs__run_commit(sc->next, keep_ms, sc->in);
+    write_run(sc, sc->run);
+    write_run(sc, sc->live);
+    write_run(sc, sc->next);
     if (sc->state)
         dibs__job_state_commit(sc->state, sc->in);
 }
@@ -60,8 +72,8 @@ static void leave_state(dibs__scene *sc, dibs__run *run)
         return;
     if (sc->next && strcmp(sc->next->id, state->live) == 0) {
         sc->next->follows = false;
-        dibs__graph_settle(sc->job, sc->next, sc->now_us);
-    } else /* It is not there any more. */
+        dibs__run_settle(sc, sc->next); /* Its time may be over. */
+    } else                              /* It is not there any more. */
         state->live[0] = '\0';
 }
 
@@ -69,7 +81,7 @@ void dibs__run_settle(dibs__scene *sc, dibs__run *run)
 {
     bool was_final = dibs__state_final(run->state);
 
-    dibs__graph_settle(sc->job, run, sc->now_us);
+    dibs__graph_settle(dibs__scene_job(sc, run), run, sc->now_us);
     if (!was_final && dibs__state_final(run->state))
         leave_state(sc, run);
 }
@@ -78,9 +90,10 @@ void dibs__run_settle(dibs__scene *sc, dibs__run *run)
 static void drop_step(dibs__scene *sc, size_t i, dibs__reason why)
 {
     dibs__run_step *step = &sc->run->steps[i];
+    const dibs__job *job = dibs__scene_job(sc, sc->run);
 
     if (dibs__state_final(step->state) ||
-        (sc->job->steps[i].when == DIBS__WHEN_ALWAYS && sc->run->cancels < 2))
+        (job->steps[i].when == DIBS__WHEN_ALWAYS && sc->run->cancels < 2))
         return;
     if (step->state != DIBS__STATE_RUNNING)
         dibs__graph_end_step(step, DIBS__STATE_CANCELLED, why, sc->now_us);

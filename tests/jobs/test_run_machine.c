@@ -1,114 +1,13 @@
 /* test_run_machine.c - what may happen to a run, step by step; tests/sim has many nodes
  * that do it at once. */
 /* SPDX-License-Identifier: MIT */
-#include "check.h"
 #include "jobs/batch.h"
 #include "jobs/follow.h"
 #include "jobs/history.h"
+#include "run_scene.h"
 
 #include <stdio.h>
 #include <string.h>
-
-enum { A, B, C, D, E };
-
-static dibs__step steps[5];
-static dibs__job job;
-static dibs__run run;
-static dibs__job_state state;
-static dibs__intent in;
-static dibs__scene sc;
-static dibs__claimant who = {.node = "n1", .fence = 7, .nonce = "x1"};
-static const dibs__outcome well = {0};
-static const dibs__outcome badly = {.reason = DIBS__REASON_FAILED,
-                                    .exit_code = 3};
-
-static void need(int step, int other)
-{
-    steps[step].needs[0] |= UINT64_C(1) << other;
-    steps[step].need_names.count++;
-}
-
-/* A job of so many commands, without needs; tests change it before begin(). */
-static void make_job(size_t count)
-{
-    static const char *const names[] = {"a", "b", "c", "d", "e"};
-
-    memset(steps, 0, sizeof(steps));
-    for (int i = 0; i < 5; i++) {
-        steps[i].name = names[i];
-        steps[i].kind = DIBS__STEP_RUN;
-        steps[i].wait.timeout_ms = DIBS__JOB_NONE;
-        steps[i].work.retry.attempts = 1;
-        steps[i].work.retry.factor = 2;
-    }
-    job = (dibs__job){.name = "j",
-                      .enabled = true,
-                      .max_running = DIBS__JOB_NONE,
-                      .start_deadline_ms = DIBS__JOB_NONE,
-                      .run_timeout_ms = DIBS__JOB_NONE,
-                      .history = {.keep_ms = 1000},
-                      .steps = steps,
-                      .step_count = count};
-    dibs__job_state_init(&state, "j");
-    dibs__intent_init(&in);
-}
-
-static void begin_run(const char *id)
-{
-    CHECK(DIBS_OK, dibs__run_make(&run, id, &job, "h", err));
-    run.cause = DIBS__CAUSE_HAND;
-    sc = (dibs__scene){.job = &job, .run = &run, .now_us = 1000000, .in = &in};
-    if (dibs__scene_needs_state(&job))
-        sc.state = &state;
-    CHECK(DIBS_OK, dibs__run_start(&sc, err));
-}
-
-static void look(void)
-{
-    const char *flaw = dibs__run_check(&job, &run);
-
-    if (flaw)
-        fail_msg("%s", flaw);
-}
-
-static void claim(size_t step)
-{
-    CHECK(DIBS_OK, dibs__run_claim(&sc, step, &who, err));
-    look();
-}
-
-static void end(size_t step, const dibs__outcome *outcome)
-{
-    CHECK(DIBS_OK, dibs__run_end(&sc, step, who.nonce, outcome, err));
-    look();
-}
-
-static void expect(size_t step, dibs__run_state expected)
-{
-    assert_string_equal(dibs__run_state_name(run.steps[step].state),
-                        dibs__run_state_name(expected));
-}
-
-static void expect_run(dibs__run_state expected)
-{
-    assert_string_equal(dibs__run_state_name(run.state),
-                        dibs__run_state_name(expected));
-}
-
-static void done(void)
-{
-    dibs__run_fini(&run);
-    dibs__intent_fini(&in);
-}
-
-static const dibs__intent_change *
-find_change(dibs__intent_verb verb, const char *key)
-{
-    for (size_t i = 0; i < in.change_count; i++)
-        if (in.changes[i].verb == verb && strcmp(in.changes[i].key, key) == 0)
-            return &in.changes[i];
-    return NULL;
-}
 
 /* a, then b and c, then d: d opens with the end of the last of both. */
 static void test_fan_in_once(void **unused)
@@ -403,6 +302,30 @@ static void test_limits(void **unused)
     done();
 }
 
+/* The run of a `job` step goes on to its end, as a command does. */
+static void test_a_child_of_a_run_that_fails(void **unused)
+{
+    dibs__run child;
+
+    (void)unused;
+    make_job(2);
+    steps[A].kind = DIBS__STEP_JOB;
+    steps[A].job = "other";
+    begin_run("j.1");
+    expect(A, DIBS__STATE_WAITING);
+    claim(B);
+    end(B, &badly);
+    expect(A, DIBS__STATE_WAITING);
+    expect_run(DIBS__STATE_ACTIVE);
+    CHECK(DIBS_OK, dibs__run_make(&child, "other.1", &job, "h", err));
+    child.state = DIBS__STATE_OK;
+    CHECK(DIBS_OK, dibs__run_child(&sc, A, &child, err));
+    expect(A, DIBS__STATE_OK);
+    expect_run(DIBS__STATE_FAILED);
+    dibs__run_fini(&child);
+    done();
+}
+
 static void test_waits(void **unused)
 {
     (void)unused;
@@ -431,75 +354,6 @@ static void test_waits(void **unused)
     done();
 }
 
-static void test_forbid_and_max_running(void **unused)
-{
-    dibs__run first;
-
-    (void)unused;
-    make_job(1);
-    job.concurrency = DIBS__CONCURRENCY_FORBID;
-    begin_run("j.1");
-    assert_string_equal(state.live, "j.1");
-    first = run;
-    CHECK(DIBS_OK, dibs__run_make(&run, "j.2", &job, "h", err));
-    CHECK(DIBS_BUSY, dibs__run_start(&sc, err));
-    dibs__run_fini(&run);
-    run = first;
-    claim(A);
-    end(A, &well);
-    assert_string_equal(state.live, "");
-    done();
-
-    make_job(1);
-    job.max_running = 1;
-    begin_run("j.1");
-    claim(A);
-    assert_int_equal(state.running, 1);
-    first = run;
-    begin_run("j.2");
-    CHECK(DIBS_FULL, dibs__run_claim(&sc, A, &who, err));
-    dibs__run_fini(&run);
-    run = first;
-    end(A, &well);
-    assert_int_equal(state.running, 0);
-    done();
-}
-
-/* The run that follows is READY by the commit that ends the one before it. */
-static void test_replace(void **unused)
-{
-    dibs__run second, third;
-
-    (void)unused;
-    make_job(1);
-    job.concurrency = DIBS__CONCURRENCY_REPLACE;
-    begin_run("j.1");
-    claim(A);
-    CHECK(DIBS_OK, dibs__run_make(&second, "j.2", &job, "h", err));
-    sc.run = &second;
-    sc.live = &run;
-    CHECK(DIBS_OK, dibs__run_start(&sc, err));
-    assert_true(run.steps[A].cancel && second.follows);
-    assert_int_equal(second.steps[A].state, DIBS__STATE_PENDING);
-    CHECK(DIBS_OK, dibs__run_make(&third, "j.3", &job, "h", err));
-    sc.run = &third;
-    sc.next = &second;
-    CHECK(DIBS_OK, dibs__run_start(&sc, err));
-    assert_int_equal(second.state, DIBS__STATE_CANCELLED);
-    assert_string_equal(state.follows, "j.3");
-    sc.run = &run;
-    sc.live = NULL;
-    sc.next = &third;
-    CHECK(DIBS_OK, dibs__run_end(&sc, A, who.nonce, &badly, err));
-    expect_run(DIBS__STATE_CANCELLED);
-    assert_int_equal(third.steps[A].state, DIBS__STATE_READY);
-    assert_string_equal(state.live, "j.3");
-    assert_string_equal(state.follows, "");
-    dibs__run_fini(&second);
-    dibs__run_fini(&third);
-    done();
-}
-
 static void test_rerun_from_a_step(void **unused)
 {
     dibs__run older;
@@ -525,39 +379,6 @@ static void test_rerun_from_a_step(void **unused)
     expect(B, DIBS__STATE_READY);
     look();
     dibs__run_fini(&older);
-    done();
-}
-
-/* 256 steps open and end at once, within the bound of a commit; but two such runs do not
- * change in one. */
-static void test_widest_run(void **unused)
-{
-    static dibs__step many[DIBS__JOB_STEPS_MAX];
-    dibs__run second;
-
-    (void)unused;
-    make_job(1);
-    for (int i = 0; i < DIBS__JOB_STEPS_MAX; i++)
-        many[i] = steps[A];
-    job.steps = many;
-    job.step_count = DIBS__JOB_STEPS_MAX;
-    job.concurrency = DIBS__CONCURRENCY_REPLACE;
-    begin_run("j.1");
-    dibs__scene_write(&sc);
-    assert_true(dibs__intent_ok(&in) && in.change_count <= 320);
-    CHECK(DIBS_OK, dibs__run_make(&second, "j.2", &job, "h", err));
-    sc.run = &second;
-    sc.live = &run;
-    CHECK(DIBS_BUSY, dibs__run_start(&sc, err));
-    dibs__run_fini(&second);
-    sc.run = &run;
-    sc.live = NULL;
-    dibs__intent_fini(&in);
-    dibs__run_noted(&run, 1);
-    CHECK(DIBS_OK, dibs__run_cancel(&sc, DIBS__REASON_CANCELLED, err));
-    dibs__scene_write(&sc);
-    assert_true(dibs__intent_ok(&in) && in.change_count <= 320);
-    expect_run(DIBS__STATE_CANCELLED);
     done();
 }
 
@@ -929,16 +750,14 @@ int main(void)
         cmocka_unit_test(test_late_results),
         cmocka_unit_test(test_results_of_others),
         cmocka_unit_test(test_lock_of_the_job),
+        cmocka_unit_test(test_a_child_of_a_run_that_fails),
         cmocka_unit_test(test_late_after_the_lock),
         cmocka_unit_test(test_stop_before_the_lock),
         cmocka_unit_test(test_cancel),
         cmocka_unit_test(test_limits),
         cmocka_unit_test(test_waits),
-        cmocka_unit_test(test_forbid_and_max_running),
-        cmocka_unit_test(test_replace),
         cmocka_unit_test(test_rerun_from_a_step),
         cmocka_unit_test(test_results_that_do_not_fit),
-        cmocka_unit_test(test_widest_run),
         cmocka_unit_test(test_ends_of_members),
         cmocka_unit_test(test_batch),
         cmocka_unit_test(test_child),
