@@ -223,6 +223,66 @@ static void a_doorbell_that_was_cut_off_is_told(void **state)
     dibs__store_close(st);
 }
 
+/* A long answer goes through a gate, behind which a connection cannot be watched. */
+static void a_long_answer_leaves_the_doorbell(void **state)
+{
+    static const char bytes[100000];
+    dibs__store *st = open_store();
+    dibs__put put = {.key = "long",
+                     .data = bytes,
+                     .len = sizeof(bytes),
+                     .expected = DIBS_VERSION_ANY};
+    dibs__notice notice = {.kind = DIBS__NOTICE_GRANTED};
+    dibs_value value;
+    char sql[128];
+    uint64_t version;
+    int fd = -1;
+
+    (void)state;
+    CHECK(DIBS_OK, st->ops->doorbell_open(st, soon(), &fd, err));
+    snprintf(sql, sizeof(sql),
+             "SELECT count(*) FROM pg_stat_activity WHERE pid = %lld",
+             pg_number(&world_sv, "SELECT pid FROM pg_stat_activity WHERE "
+                                  "query LIKE 'LISTEN%'"));
+    CHECK(DIBS_OK, st->ops->value->put(st, &put, soon(), &version, err));
+    for (int i = 0; i < 3; i++) {
+        CHECK(DIBS_OK, st->ops->value->get(st, "long", soon(), &value, err));
+        assert_int_equal(value.len, sizeof(bytes));
+        dibs_value_free(&value);
+    }
+    assert_int_equal(pg_number(&world_sv, sql), 1);
+    assert_status(ask(st, ONE, DIBS__EXCLUSIVE, false), DIBS_OK);
+    assert_status(ask(st, OTHER, DIBS__EXCLUSIVE, true), DIBS_BUSY);
+    leave(st, ONE);
+    assert_true(has_notice(st, fd, &notice));
+    assert_int_equal(notice.kind, DIBS__NOTICE_GRANTED);
+    leave(st, OTHER);
+    dibs__store_close(st);
+}
+
+/* A waiter may ask again after the step that serves it has read the clock, and believes in
+ * the claim for as long as in its place. */
+static void a_claim_lasts_as_long_as_the_place(void **state)
+{
+    dibs__store *st = open_store();
+    char sql[160];
+
+    (void)state;
+    assert_status(ask(st, ONE, DIBS__EXCLUSIVE, false), DIBS_OK);
+    assert_status(ask(st, OTHER, DIBS__EXCLUSIVE, true), DIBS_BUSY);
+    snprintf(sql, sizeof(sql),
+             "SELECT count(*) FROM dibs.party WHERE claim AND until_us >= %lld",
+             pg_number(&world_sv, "SELECT until_us FROM dibs.party WHERE role "
+                                  "= 'waiter'"));
+    assert_true(pg_tell(&world_sv, "SELECT dibs.give('k', p.slot, false, "
+                                   "dibs.now_us() - 1000000) FROM dibs.party "
+                                   "AS p WHERE p.role = 'waiter'"));
+    assert_int_equal(pg_number(&world_sv, sql), 1);
+    leave(st, OTHER);
+    leave(st, ONE);
+    dibs__store_close(st);
+}
+
 /* Connections that came to nothing, and some on which an answer did not come. */
 static void failures_leave_no_descriptors(void **state)
 {
@@ -333,6 +393,8 @@ int main(void)
         cmocka_unit_test(the_dead_leave_no_rows),
         cmocka_unit_test(values_that_have_expired_are_swept),
         cmocka_unit_test(a_doorbell_that_was_cut_off_is_told),
+        cmocka_unit_test(a_long_answer_leaves_the_doorbell),
+        cmocka_unit_test(a_claim_lasts_as_long_as_the_place),
         cmocka_unit_test(failures_leave_no_descriptors),
         cmocka_unit_test(the_isolation_of_the_database_does_not_matter),
     };

@@ -114,13 +114,15 @@ dibs__pg_conn *dibs__pg_doorbell_borrow(dibs__pg_doorbell *doorbell)
     return cn;
 }
 
-/* Wakes the sleeping thread when the connection is dead, or behind a gate, where it
- * cannot be watched any more. libpq closes the socket of a connection that a server
- * has ended, and a closed socket wakes no thread. */
-void dibs__pg_doorbell_return(dibs__pg_doorbell *doorbell,
-                              const dibs__pg_conn *cn)
+/* A long answer has put a gate before it, which is lifted. Wakes the sleeping thread when
+ * the connection is dead, or still behind the gate, where it cannot be watched any more.
+ * libpq closes the socket of a connection that a server has ended, and a closed socket
+ * wakes no thread. */
+void dibs__pg_doorbell_return(dibs__pg_doorbell *doorbell, dibs__pg_conn *cn)
 {
     pthread_mutex_lock(&doorbell->mutex);
+    if (!cn->dead)
+        dibs__pg_gate_lift(&cn->gate, dibs__pq.PQsocket(cn->pq));
     if (dibs__pg_conn_is_worn(cn) || cn->gate.set) {
         doorbell->cn = NULL;
         (void)shutdown(dibs__pg_conn_fd(cn), SHUT_RDWR);

@@ -47,8 +47,7 @@ size_t dibs__pg_doorbell_read(dibs__pg_doorbell *doorbell,
 /* Its connection for a step, at once; NULL when there is none, or it is lent.
  * Give it back with dibs__pg_doorbell_return(), be it dead. Any thread. */
 dibs__pg_conn *dibs__pg_doorbell_borrow(dibs__pg_doorbell *doorbell);
-void dibs__pg_doorbell_return(dibs__pg_doorbell *doorbell,
-                              const dibs__pg_conn *cn);
+void dibs__pg_doorbell_return(dibs__pg_doorbell *doorbell, dibs__pg_conn *cn);
 
 /* As dibs__pg_pool_distrust(). */
 void dibs__pg_doorbell_distrust(dibs__pg_doorbell *doorbell);

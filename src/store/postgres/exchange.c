@@ -248,7 +248,8 @@ dibs__pg_finish(dibs__pg_conn *cn, bool sent, size_t room, dibsx_nsec deadline,
         return DIBS_OK;
     dibs__pq.PQclear(oc->rows);
     oc->rows = NULL;
-    cn->dead = !whole || oc->fatal;
+    /* A standby stays one on this connection; a new one may find the primary. */
+    cn->dead = !whole || oc->fatal || strcmp(oc->state, "25006") == 0;
     if (oc->failed && oc->state[0])
         return dibs__pg_fail(oc->state, oc->message, oc->fatal, err);
     if (oc->fault)

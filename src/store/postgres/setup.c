@@ -28,6 +28,7 @@ extern const char dibs__pg_sql_queue_common[];
 extern const char dibs__pg_sql_queue_item[];
 extern const char dibs__pg_sql_queue_step[];
 extern const char dibs__pg_sql_queue_admin[];
+extern const char dibs__pg_sql_hand_over[];
 
 enum { PARTS_MAX = 8 };
 
@@ -43,6 +44,7 @@ static const char *const makers[DIBS__PG_VERSION][PARTS_MAX] = {
     {dibs__pg_sql_commit},
     {dibs__pg_sql_done, dibs__pg_sql_queue_common, dibs__pg_sql_queue_item,
      dibs__pg_sql_queue_step, dibs__pg_sql_queue_admin},
+    {dibs__pg_sql_hand_over},
 };
 
 static dibs_status

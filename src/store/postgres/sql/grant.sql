@@ -179,24 +179,6 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION @schema@.give(a_name text, a_slot integer, a_asking boolean,
-                              at_us bigint) RETURNS void
-LANGUAGE plpgsql AS $$
-DECLARE
-    v_fence bigint := @schema@.next_fence(a_name);
-    mine @schema@.party;
-BEGIN
-    UPDATE @schema@.party AS p
-    SET role = 'holder', fence = v_fence, claim = NOT a_asking,
-        since_us = at_us,
-        until_us = at_us + CASE WHEN a_asking THEN p.ttl_ms ELSE 3000 END * 1000
-    WHERE p.name = a_name AND p.slot = a_slot RETURNING p.* INTO mine;
-    IF NOT a_asking THEN
-        PERFORM @schema@.ring(mine.bell, mine.owner, 'granted', v_fence);
-    END IF;
-END
-$$;
-
 -- Whether one more could be granted now, beside all that hold.
 CREATE FUNCTION @schema@.fits(a_name text, a_mode @schema@.mode,
                               a_permits bigint, a_capacity bigint)

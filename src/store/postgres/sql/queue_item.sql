@@ -370,43 +370,6 @@ BEGIN
 END
 $$;
 
--- Hands over to the lanes that wait, those that asked last first: to those of a worker,
--- or to all. The lock of the queue is held. A lane whose row is locked is passed over:
--- its own step looks again, or it is being served.
-CREATE FUNCTION @schema@.serve_lanes(st @schema@.queue_step, a_worker text,
-                                     a_alone boolean)
-RETURNS @schema@.queue_step
-LANGUAGE plpgsql SET enable_sort = off AS $$
-DECLARE
-    ln @schema@.lane;
-    t @schema@.taken;
-    v_reread boolean := false;
-BEGIN
-    LOOP
-        SELECT * INTO ln FROM @schema@.lane AS l
-        WHERE l.queue = st.queue AND l.waits_us > 0
-        AND l.until_us > st.at_us
-        AND (a_worker IS NULL OR l.worker = a_worker)
-        ORDER BY l.waits_us DESC LIMIT 1 FOR UPDATE SKIP LOCKED;
-        EXIT WHEN NOT FOUND;
-        IF NOT v_reread THEN
-            st := @schema@.queue_reread(st, a_alone);
-            v_reread := true;
-        END IF;
-        t := @schema@.take_items(st, ln, ln.want, 0, 0);
-        EXIT WHEN cardinality(t.ids) = 0;
-        st.counts[4] := st.counts[4] + cardinality(t.ids);
-        st.last := t.last;
-        UPDATE @schema@.lane AS l
-        SET waits_us = 0, unheard = true, last = t.last
-        WHERE l.queue = ln.queue AND l.lane = ln.lane;
-        PERFORM @schema@.ring(ln.bell, @schema@.lane_address(ln.lane), 'items',
-                              t.last);
-    END LOOP;
-    RETURN st;
-END
-$$;
-
 -- The end of every step that may have made something ready.
 CREATE FUNCTION @schema@.serve_queue(st @schema@.queue_step)
 RETURNS @schema@.queue_step
