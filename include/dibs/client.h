@@ -123,10 +123,12 @@ DIBS_API DIBS_MUST_CHECK dibs_status dibs_open(const char *url,
                                                dibs_error *err);
 
 /* Ends waiting acquires with DIBS_CANCELLED, releases all leases, stops the
- * threads and frees the client. Blocks until running calls and callbacks have
- * returned and the releases are sent, each within timeout_ms. Free handles
- * first. A handle left over fails with DIBS_INVALID and must still be freed. A
- * callback must not close its client. NULL is a no-op. */
+ * threads and frees the client. Blocks until running calls of handles and
+ * callbacks have returned and the releases are sent, each within timeout_ms.
+ * Calls that take the client itself, such as dibs_state_get(), must have
+ * returned before. Free handles first. A handle left over fails with
+ * DIBS_INVALID and must still be freed. A callback must not close its client.
+ * NULL is a no-op. */
 DIBS_API void dibs_close(dibs_client *client);
 
 /* Makes one round trip to the store. *took_us (may be NULL) is its duration,

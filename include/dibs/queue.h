@@ -184,7 +184,9 @@ DIBS_API DIBS_MUST_CHECK dibs_status dibs_item_ack_result(dibs_item *item,
  * *item unless the ack failed.
  *   DIBS_OK  acked; *item is the next one
  *   DIBS_BUSY, DIBS_TIMEOUT, DIBS_CANCELLED  acked; no next one, *item is NULL
- *   others   as dibs_item_ack(); *item is the same, and no next one was reserved */
+ *   others   as dibs_item_ack(); *item is the same, and no next one was reserved
+ * If the store is away after the ack, or the client is being closed, *item tells: NULL:
+ * it was acked; the same: it was not. */
 DIBS_API DIBS_MUST_CHECK dibs_status dibs_item_ack_next(dibs_item **item,
                                                         int64_t wait_ms,
                                                         dibs_error *err);

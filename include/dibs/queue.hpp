@@ -291,7 +291,7 @@ class queue
         try {
             return (*static_cast<std::function<dibs_status(dibs_item *)> *>(
                 arg))(raw);
-        } catch (const std::exception &) {
+        } catch (...) {
             return DIBS_INTERNAL;
         }
     }

@@ -123,6 +123,7 @@ int dibs_bell_fd(const dibs_bell *bell)
 
 bool dibs_bell_clear(dibs_bell *bell)
 {
+    DIBSX_UNCANCEL;
     bool missed;
 
     if (!bell || dibs__client_usable(bell->cl, NULL) != DIBS_OK)
@@ -137,6 +138,7 @@ bool dibs_bell_clear(dibs_bell *bell)
 
 void dibs_bell_free(dibs_bell *bell)
 {
+    DIBSX_UNCANCEL;
     dibs_client *cl;
     bool last;
 

@@ -250,15 +250,18 @@ void dibs_member_leave(dibs_member *member)
 
 dibs_status dibs_member_check(const dibs_member *member)
 {
-    return dibsx_now() < atomic_load(&member->seated_until) ? DIBS_OK
-                                                            : DIBS_LOST;
+    if (dibs__forked(member->cl->fork_number) ||
+        dibsx_now() >= atomic_load(&member->seated_until))
+        return DIBS_LOST;
+    return DIBS_OK;
 }
 
 int64_t dibs_member_enough_ms(const dibs_member *member)
 {
     dibsx_nsec left = atomic_load(&member->enough_until) - dibsx_now();
 
-    return left > 0 ? left / DIBSX_MS : 0;
+    return left > 0 && !dibs__forked(member->cl->fork_number) ? left / DIBSX_MS
+                                                              : 0;
 }
 
 uint64_t dibs_member_fence(const dibs_member *member)

@@ -136,6 +136,7 @@ static void open_gate(pool *po, bool all)
 dibs_status dibs_queue_work(dibs_queue *q, uint32_t threads, dibs_item_fn *work,
                             void *arg, dibs_error *err)
 {
+    DIBSX_UNCANCEL;
     pool po = {.q = q, .work = work, .arg = arg};
     pthread_t *list;
     uint32_t count = 0;

@@ -113,7 +113,8 @@ void dibs_unsubscribe(dibs_subscription *sub)
     DIBSX_UNCANCEL;
     dibs_error err = {0};
 
-    if (!sub)
+    /* A child of fork() has no such thread. */
+    if (!sub || dibs__forked(sub->cl->fork_number))
         return;
     atomic_store(&sub->ended, true);
     dibs_reader_cancel(sub->reader);

@@ -40,6 +40,7 @@ struct dibs_jobs {
     dibsx_buf jobs;    /* of the jobs file of this program, below "jobs" */
     dibs_error failed; /* the first job that was refused */
     int stop_fd;
+    pid_t pid; /* of the process that made it */
     atomic_bool runs;
 };
 
@@ -135,6 +136,7 @@ dibs_status dibs_jobs_open(dibs_client *cl, const dibs_jobs_opts *opts,
         return dibsx_nomem(err, "a node");
     jb->cl = cl;
     jb->stop_fd = -1;
+    jb->pid = getpid();
     dibsx_buf_init(&jb->jobs, DIBS__JOB_FILE_MAX);
     jb->arena = dibs__arena_new();
     rc = jb->arena ? dibsx_opts_copy(&jb->opts, sizeof(jb->opts), opts,
@@ -459,7 +461,8 @@ void dibs_jobs_stop(dibs_jobs *jb)
     const uint64_t one = 1;
     int number = errno;
 
-    if (jb)
+    /* The descriptor of a child of fork() is that of its parent, which goes on. */
+    if (jb && jb->pid == getpid())
         (void)!write(jb->stop_fd, &one, sizeof(one));
     errno = number;
 }
