@@ -113,6 +113,16 @@ static void check_bounds(dibs__job_reader *rd, const dibs__job *job,
                           "the schedule never fires between from and until");
 }
 
+static void check_deadline(dibs__job_reader *rd, const dibs__job *job,
+                           const dibs__job_source *source)
+{
+    if (job->start_deadline_ms != DIBS__JOB_NONE && job->jitter_ms > 0 &&
+        job->start_deadline_ms <= job->jitter_ms)
+        dibs__job_mistake(rd, place_of(source, "start_deadline"),
+                          "start_deadline is not longer than jitter; a tick "
+                          "that comes late by it would never run");
+}
+
 static void check_concurrency(dibs__job_reader *rd, const dibs__job *job,
                               const dibs__job_source *source)
 {
@@ -181,6 +191,7 @@ void dibs__job_check(dibs__job_reader *rd, const dibs__job *job,
 {
     check_spans(rd, job, source);
     check_bounds(rd, job, source);
+    check_deadline(rd, job, source);
     check_concurrency(rd, job, source);
     check_lost(rd, job, source);
     check_then(rd, job, source);

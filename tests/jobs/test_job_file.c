@@ -96,6 +96,10 @@ static const mistake mistakes[] = {
     {J "    timeout: 0\n", "4:14: timeout: 0 is not between 1ms and 366d\n"},
     {J "    retry: {attempts: 0}\n",
      "4:23: attempts: 0 is not between 1 and 1000\n"},
+    {J "    schedule: '0 2 * * *'\n    jitter: 5m\n    start_deadline: 2m\n",
+     "6:21: start_deadline is not longer than jitter; a tick that comes late "
+     "by "
+     "it would never run\n"},
     {J "    retry: {jitter: 20}\n",
      "4:21: jitter: '20' is not a part such as 20%, up to 100%\n"},
     {J "    retry: {on: [failed, never]}\n",
