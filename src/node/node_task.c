@@ -246,10 +246,19 @@ make_lock(dibs__node *node, dibs__node_task *task, dibs_error *err)
                          &task->lock, err);
 }
 
-/* One thread does all, so that it tries, and does not wait. */
-static int64_t lock_tries(const dibs__job_lock *lock)
+/* One thread does all, so that it tries, and does not wait: so often in one wait. */
+static int64_t tries_of_wait(const dibs__job_lock *lock)
 {
-    return (lock->retries + 1) * (1 + lock->wait_ms / LOCK_AGAIN_MS);
+    return 1 + lock->wait_ms / LOCK_AGAIN_MS;
+}
+
+/* Whether it tries again for its wait, and not after the delay that follows one. */
+static bool is_in_wait(const dibs__node_task *task)
+{
+    const dibs__job_lock *lock = &task->job->lock;
+
+    return lock->wait_ms > 0 && (task->lock_tries == 0 ||
+                                 task->lock_tries % tries_of_wait(lock) != 0);
 }
 
 static void
@@ -288,9 +297,9 @@ static void lock_task(dibs__node *node, dibs__node_task *task)
     /* A store that does not answer says nothing about who holds it. */
     if (!dibsx_is_away(rc) && rc != DIBS_TIMEOUT)
         task->lock_tries++;
-    if (task->lock_tries < lock_tries(lock)) {
+    if (task->lock_tries < (lock->retries + 1) * tries_of_wait(lock)) {
         put_off(task, DIBS__TASK_LOCK,
-                lock->wait_ms > 0 ? LOCK_AGAIN_MS : lock->retry_delay_ms);
+                is_in_wait(task) ? LOCK_AGAIN_MS : lock->retry_delay_ms);
         return;
     }
     end_unlocked(node, task, DIBS__REASON_BUSY);
