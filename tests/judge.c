@@ -5,9 +5,9 @@
  * While the test runs, the judge looks now and then how late a timer is, how long a
  * few milliseconds of work take, and how long the disk. A test that ends with PACE_MISSED (pace.h)
  * was not in time. On a machine that was quick enough it has failed; else the judge
- * says so and repeats it, with more time for everything. It never passes a test
- * that did not pass, and any other failure stands. DIBS_JUDGE_TRIES sets how often
- * it tries (5), DIBS_JUDGE_LOG names a file for a line about each repetition,
+ * says so and repeats it a while later, with more time for everything. It never passes
+ * a test that did not pass, and any other failure stands. DIBS_JUDGE_TRIES sets how often
+ * it tries (8), DIBS_JUDGE_LOG names a file for a line about each repetition,
  * DIBS_JUDGE_COSTS one for what each test took, and DIBS_PACE says how slow the machine
  * is at least (1). DIBS_JUDGE_STUTTER makes the machine a bad one: the first try is
  * stopped at random, for up to so many milliseconds (`make test STUTTER=1500`).
@@ -31,7 +31,8 @@
 #include <unistd.h>
 
 enum {
-    TRIES = 5,
+    TRIES = 8,
+    REST_MAX_S = 15, /* after 2, 4, 8 s before */
     FIRST_LOOKS = 3,
     LOOK_MS = 400, /* between two looks */
     DISK_LOOKS = 5 /* of which one is at the disk too */
@@ -277,6 +278,16 @@ static void note_cost(const char *test, double from_us)
     fclose(out);
 }
 
+/* Others have the machine, mostly not for long. */
+static void rest_before(int try)
+{
+    struct timespec span = {.tv_sec = try < 5 ? 1 << (try - 1) : REST_MAX_S};
+
+    if (span.tv_sec > REST_MAX_S)
+        span.tv_sec = REST_MAX_S;
+    nanosleep(&span, NULL);
+}
+
 /* Runs the command until there is a judgement; the exit code. */
 static int
 try_until_judged(char **argv, int tries, double times, const sigset_t *mask)
@@ -288,6 +299,8 @@ try_until_judged(char **argv, int tries, double times, const sigset_t *mask)
         pace pc = {0};
         int rc;
 
+        if (i > 1)
+            rest_before(i);
         for (int k = 0; k < FIRST_LOOKS; k++)
             look(&pc);
         if (times_of(&pc) > times)
