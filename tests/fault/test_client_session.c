@@ -227,9 +227,9 @@ static void a_dated_request_that_is_late_is_refused(void **state)
     m.seat.dated = true;
     join_all(w->one, &m, 1);
     await_count(w->one, &m.kept, 2);
+    pthread_mutex_lock(&w->one->mutex);
     assert_int_equal(m.late, 0);
     /* The answer to a request under way would bring the right clock. */
-    pthread_mutex_lock(&w->one->mutex);
     while (m.seat.due_at == DIBSX_NEVER) {
         pthread_mutex_unlock(&w->one->mutex);
         usleep(500);
