@@ -61,7 +61,8 @@ void dibs__kept_output_put(dibsx_buf *value, const char *head, size_t head_len,
     const size_t over = len > room ? len - room : 0;
     const size_t cut = over < tail_len ? over : tail_len;
 
-    tail += cut;
+    if (cut)
+        tail += cut;
     tail_len -= cut;
     head_len -= over - cut;
     left_out += over;
