@@ -126,6 +126,8 @@ class Away(Case):
         leader = self.start("leader", "-l", "e")
         channels = "dibs:roster:{w}", "dibs:value:k", "dibs:value:dibs.leader/e"
         wait_until(lambda: self.tell("PUBSUB", "NUMSUB", *channels).split()[1::2] == ["1"] * 3, "all to listen")
+        # That there is no value is the first of the two; else what it sees first may be the one that is set below.
+        self.assertTrue(watch.stdout.readline().startswith("0"))
         self.finish(self.server)
         for process in (latch, watch, leader):
             self.assertIn("and will try again: ", process.stderr.readline())
