@@ -163,23 +163,26 @@ static void read_task(dibs__node *node, dibs__node_task *task)
 }
 
 /* A store that is away has it later, before the end of the attempt at the latest. */
-static dibs_status
-write_output(dibs__node *node, dibs__node_task *task, dibs_error *err)
+static dibs_status write_output(dibs__node *node, dibs__node_task *task)
 {
+    dibs_error err = {0};
     char inner[DIBS__PLACE_SIZE], key[DIBS_NAME_MAX + 1];
     dibs__run_step step = {.attempt = task->attempt};
-    dibs_status rc = dibsx_buf_ok(&task->unkept) ? DIBS_OK : DIBS_NOMEM;
+    dibs_status rc =
+        dibsx_buf_ok(&task->unkept) ? DIBS_OK : dibsx_nomem(&err, "the output");
     dibs__run run;
 
     dibs__run_init(&run, task->task.run);
     (void)snprintf(step.name, sizeof(step.name), "%s", task->task.step);
     dibs__output_key(&run, &step, task->attempt, inner);
     if (rc == DIBS_OK)
-        rc = dibs__board_key(node->board, inner, key, err);
+        rc = dibs__board_key(node->board, inner, key, &err);
     if (rc == DIBS_OK)
         rc = dibs_state_set(node->board->cl, key, task->unkept.data,
                             task->unkept.len, task->job->history.keep_ms, NULL,
-                            err);
+                            &err);
+    if (rc != DIBS_OK)
+        dibs__node_complain(node, task->task.run, &err);
     if (!dibsx_is_away(rc))
         dibsx_buf_fini(&task->unkept);
     dibs__run_fini(&run);
@@ -193,12 +196,14 @@ static void plan_task(dibs__node *node, dibs__node_task *task)
     dibs_error err = {0};
     dibs__stage st;
     size_t i = 0;
-    dibs_status rc =
-        task->unkept.len ? write_output(node, task, &err) : DIBS_OK;
+    dibs_status rc = task->unkept.len ? write_output(node, task) : DIBS_OK;
 
+    if (dibsx_is_away(rc)) {
+        try_again(node, task, DIBS__TASK_PLAN, rc);
+        return;
+    }
     dibs__stage_init(&st);
-    if (!dibsx_is_away(rc))
-        rc = dibs__stage_run(node->board, task->task.run, &st, &err);
+    rc = dibs__stage_run(node->board, task->task.run, &st, &err);
     if (rc != DIBS_OK && rc != DIBS_NOTFOUND) {
         dibs__node_complain(node, task->task.run, &err);
         try_again(node, task, DIBS__TASK_PLAN, rc);
@@ -505,7 +510,7 @@ void dibs__node_keep_output(dibs__node *node, dibs__node_task *task,
     dibsx_buf_init(&task->unkept, DIBS_VALUE_MAX);
     dibs__kept_output_put(&task->unkept, head, head_len, tail, tail_len,
                           left_out);
-    if (write_output(node, task, NULL) == DIBS_OK)
+    if (write_output(node, task) == DIBS_OK)
         task->kept_bytes = bytes;
 }
 

@@ -153,17 +153,9 @@ const char *dibs__pg_who(const char *who, char out[DIBS__WHO_MAX])
 
 dibs_status dibs__pg_check(const dibs__ask *ask, dibs_error *err)
 {
-    if (ask->ttl_ms <= 0)
-        return dibsx_fail(err, DIBS_INVALID, "the ttl must be positive");
     if (ask->replicas > 0)
         return dibsx_fail(err, DIBS_UNSUPPORTED, "%s", DIBS__PG_NO_REPLICAS);
-    if (ask->mode == DIBS__PERMITS && ask->permits == 0)
-        return dibsx_fail(err, DIBS_INVALID, "no permits were asked for");
-    if (ask->mode == DIBS__PERMITS && ask->permits > ask->capacity)
-        return dibsx_fail(err, DIBS_INVALID,
-                          "%u permits were asked for, of %u in all",
-                          ask->permits, ask->capacity);
-    return DIBS_OK;
+    return dibs__refuse_ask(ask, err);
 }
 
 dibs_status
