@@ -51,6 +51,7 @@ struct dibs_item {
     bool told;         /* of its loss */
     _Atomic bool over; /* belief has ended: state is not HELD */
     _Atomic dibsx_nsec limit_until;
+    dibsx_nsec limit_was; /* before the extension that is under way */
     uint32_t lost;
     int32_t priority;
     dibs__settle_verb verb; /* of the settlement */
@@ -65,6 +66,7 @@ struct dibs_item {
 /* The request of the lane that is under way. */
 typedef struct dibs__queue_request {
     dibs__reserve ask;
+    dibsx_nsec asked_at; /* before its first try */
     dibs__token heard[DIBS__QUEUE_BATCH];
     dibs__settlement settle[DIBS__QUEUE_BATCH];
     dibs_item *items[DIBS__QUEUE_BATCH]; /* what is settled */

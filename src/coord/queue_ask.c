@@ -55,6 +55,16 @@ static dibs_status open_lane(dibs_queue *q, dibs_error *err)
 
 /* ---- the request */
 
+/* The store may end the delivery at the new limit as soon as the request is sent, whether
+ * an answer comes or not; a longer limit counts with its answer. */
+static void shorten_limit(dibs_item *item, dibsx_nsec sent_at)
+{
+    dibsx_nsec until = dibs__hold_limit(sent_at, item->ms);
+
+    if (until < atomic_load(&item->limit_until))
+        atomic_store(&item->limit_until, until);
+}
+
 static void add_settlements(dibs_queue *q)
 {
     dibs__queue_request *rq = &q->request;
@@ -75,7 +85,9 @@ static void add_settlements(dibs_queue *q)
                                            .token = item->lane.token,
                                            .ms = item->ms,
                                            .reason = item->reason};
-        if (item->verb != DIBS__ITEM_EXTEND)
+        if (item->verb == DIBS__ITEM_EXTEND)
+            shorten_limit(item, rq->asked_at);
+        else
             dibs__consumer_settle(&q->machine, &item->lane);
     }
 }
@@ -129,6 +141,7 @@ static void fill_request(dibs_queue *q, dibsx_nsec now)
                               .limit_ms = q->opts.limit_ms,
                               .heard = rq->heard,
                               .settle = rq->settle};
+    rq->asked_at = now;
     rq->stray_asked = 0;
     if (ask.opens)
         return;
@@ -185,7 +198,7 @@ static void drop_delivered(dibs__queue_request *rq)
         dibsx_free(dibs__item_of_node(node));
 }
 
-static void take_settlements(dibs_queue *q, dibsx_nsec sent_at)
+static void take_settlements(dibs_queue *q)
 {
     dibs__queue_request *rq = &q->request;
 
@@ -197,9 +210,7 @@ static void take_settlements(dibs_queue *q, dibsx_nsec sent_at)
             continue;
         if (rq->settle[i].rc == DIBS_OK && item->verb == DIBS__ITEM_EXTEND)
             atomic_store(&item->limit_until,
-                         item->ms > 0
-                             ? dibsx_after_ms(sent_at, item->ms * 99 / 100)
-                             : DIBSX_NEVER);
+                         dibs__hold_limit(rq->asked_at, item->ms));
         if (rq->settle[i].rc != DIBS_OK)
             (void)dibsx_fail(&err, rq->settle[i].rc,
                              "item %llu of %s was not this consumer's any more",
@@ -255,7 +266,7 @@ static void take_done(dibs_queue *q, dibsx_nsec sent_at)
     dibs_error err = {.status = DIBS_OK};
 
     dibs__hold_publish(q);
-    take_settlements(q, sent_at);
+    take_settlements(q);
     while ((node = dibsx_fifo_pop(&rq->delivered)) != NULL)
         dibs__hold_take(q, dibs__item_of_node(node), sent_at);
     drop_known_strays(q);

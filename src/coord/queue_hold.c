@@ -86,8 +86,7 @@ void dibs__hold_publish(dibs_queue *q)
                                                 : 0);
 }
 
-/* The limit counts from before the send, as validity does. */
-static dibsx_nsec limit_from(dibsx_nsec sent_at, int64_t limit_ms)
+dibsx_nsec dibs__hold_limit(dibsx_nsec sent_at, int64_t limit_ms)
 {
     if (limit_ms <= 0)
         return DIBSX_NEVER;
@@ -109,7 +108,7 @@ void dibs__hold_take(dibs_queue *q, dibs_item *item, dibsx_nsec sent_at)
     item->life->refs++;
     item->refs = 1;
     q->refs++;
-    atomic_store(&item->limit_until, limit_from(sent_at, item->ms));
+    atomic_store(&item->limit_until, dibs__hold_limit(sent_at, item->ms));
     dibsx_fifo_push(&q->ready, &item->node);
 }
 
@@ -129,6 +128,7 @@ void dibs__hold_want(dibs_item *item, dibs__settle_verb verb,
     item->settler = settler;
     item->state = DIBS__ITEM_WANTED;
     item->refs++;
+    item->limit_was = atomic_load(&item->limit_until);
     if (verb != DIBS__ITEM_EXTEND)
         atomic_store(&item->over, true);
     dibsx_fifo_push(&item->q->wanted, &item->node);
@@ -151,6 +151,18 @@ static void tell_settler(dibs_item *item, dibs_status rc, const dibs_error *err)
         pthread_cond_signal(&settler->cond);
 }
 
+void dibs__hold_let_go(dibs_item *item)
+{
+    dibs_queue *q = item->q;
+
+    if (!item->life || item->state != DIBS__ITEM_HELD)
+        return;
+    if (q->freed || q->cl->closing)
+        dibs__consumer_drop(&q->machine, &item->lane);
+    else
+        dibs__hold_want(item, DIBS__ITEM_UNBEGUN, NULL);
+}
+
 /* UNAVAIL and the like: nothing was done, and it is in hand as before. */
 void dibs__hold_settled(dibs_item *item, dibs_status rc, const dibs_error *err)
 {
@@ -165,9 +177,13 @@ void dibs__hold_settled(dibs_item *item, dibs_status rc, const dibs_error *err)
         end_hold(item, DIBS__ITEM_SETTLED);
     } else {
         item->state = DIBS__ITEM_HELD;
+        atomic_store(&item->limit_until, item->limit_was);
         atomic_store(&item->over, false);
     }
+    if (item->freed)
+        dibs__hold_let_go(item);
     tell_settler(item, rc, err);
+    pthread_cond_broadcast(&item->q->cl->over);
     (void)dibs__item_unref(item);
 }
 
@@ -185,6 +201,7 @@ void dibs__hold_end_settlements(dibs_queue *q, dibs_status rc,
             dibs__hold_settled(item, rc, err);
         } else { /* wanted again: nobody waits for it */
             item->state = DIBS__ITEM_WANTED;
+            atomic_store(&item->limit_until, item->limit_was);
             dibsx_fifo_push(&q->wanted, &item->node);
         }
     }

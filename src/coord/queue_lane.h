@@ -34,6 +34,10 @@ bool dibs__item_unref(dibs_item *item);
 /* A copy of a delivery, NULL: no memory. Any thread, without the mutex. */
 dibs_item *dibs__hold_copy(const dibs__delivery *delivery);
 
+/* Until when a delivery of that limit may be believed in: it counts from before the first
+ * send of its request, as the store may have done that one. */
+dibsx_nsec dibs__hold_limit(dibsx_nsec sent_at, int64_t limit_ms);
+
 /* Takes a delivery of an answer, into q->ready. */
 void dibs__hold_take(dibs_queue *q, dibs_item *item, dibsx_nsec sent_at);
 
@@ -44,7 +48,10 @@ void dibs__hold_serve(dibs_queue *q);
 void dibs__hold_want(dibs_item *item, dibs__settle_verb verb,
                      dibs__settler *settler);
 
-/* A settlement has ended: tells the thread that waits for it. */
+/* Gives back what its owner has freed, if it is in hand. */
+void dibs__hold_let_go(dibs_item *item);
+
+/* A settlement has ended: tells the threads that wait for it. */
 void dibs__hold_settled(dibs_item *item, dibs_status rc, const dibs_error *err);
 
 /* The wait is over, with the status that it has: tells the thread or the call. */

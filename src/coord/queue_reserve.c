@@ -88,6 +88,11 @@ dibs_status dibs_queue_reserve(dibs_queue *q, int64_t wait_ms, dibs_item **out,
 
 /* ---- settle */
 
+static dibsx_nsec settle_deadline(const dibs_queue *q)
+{
+    return dibsx_after_ms(dibsx_now(), TRIES_LONG * q->cl->timeout_ms);
+}
+
 static bool is_extended(const dibs_item *item)
 {
     return item->verb == DIBS__ITEM_EXTEND &&
@@ -112,11 +117,21 @@ dibs_status dibs__settle_check(dibs_item *item, dibs_error *err)
     return DIBS_OK;
 }
 
-/* An extension that is under way ends first. Locks: cl->mutex, let go meanwhile. */
+/* An extension that is under way ends first. It may have no thread of its own any more, so
+ * that this one sends it. Locks: cl->mutex, let go meanwhile. */
 static dibs_status await_held(dibs_item *item, dibs_error *err)
 {
-    while (is_extended(item))
-        pthread_cond_wait(&item->q->cl->over, &item->q->cl->mutex);
+    dibs_queue *q = item->q;
+    dibsx_nsec deadline = settle_deadline(q);
+
+    while (is_extended(item)) {
+        if (dibsx_now() >= deadline)
+            return dibsx_fail(err, DIBS_UNAVAIL,
+                              "the extension of item %llu of %s has no answer",
+                              (unsigned long long)item->lane.token.id,
+                              dibs__name_short(q->cl, q->name));
+        dibs__ask_go_on(q, &q->cl->over, deadline);
+    }
     return dibs__settle_check(item, err);
 }
 
@@ -147,8 +162,7 @@ static dibs_status
 await_settled(dibs_item *item, dibs__settler *settler, dibs_error *err)
 {
     dibs_queue *q = item->q;
-    dibsx_nsec deadline =
-        dibsx_after_ms(dibsx_now(), TRIES_LONG * q->cl->timeout_ms);
+    dibsx_nsec deadline = settle_deadline(q);
 
     while (!settler->over) {
         if (dibsx_now() >= deadline)
@@ -341,13 +355,9 @@ void dibs_item_free(dibs_item *item)
     cl = item->q->cl;
     pthread_mutex_lock(&cl->mutex);
     item->freed = true;
-    if (item->life && item->state == DIBS__ITEM_HELD && !item->q->freed &&
-        !cl->closing) {
-        dibs__hold_want(item, DIBS__ITEM_UNBEGUN, NULL);
+    dibs__hold_let_go(item);
+    if (item->state == DIBS__ITEM_WANTED)
         dibs__ask_pass_on(item->q);
-    } else if (item->life && item->state == DIBS__ITEM_HELD) {
-        dibs__consumer_drop(&item->q->machine, &item->lane);
-    }
     last = dibs__item_unref(item);
     pthread_mutex_unlock(&cl->mutex);
     if (last)

@@ -491,7 +491,8 @@ static dibs_status settle(part *pt, const settlement *se, dibs_error *err)
     if (!de)
         return rc;
     rc = settle_item(de->item, se, err);
-    keep = rc == DIBS_UNAVAIL || (rc == DIBS_OK && is_extend(se));
+    keep = rc == DIBS_UNAVAIL ||
+           (is_extend(se) && (rc == DIBS_OK || rc == DIBS_UNKNOWN));
     pthread_mutex_lock(mutex);
     de->busy = false;
     if (!keep)

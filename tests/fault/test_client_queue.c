@@ -215,6 +215,33 @@ static void a_request_ends_with_its_lane(void **state)
     dibs_queue_free(q);
 }
 
+/* Its extension is answered after that. It has to come back, and its memory is its own
+ * until then. */
+static void an_item_may_be_freed_while_it_is_extended(void **state)
+{
+    world *w = *state;
+    dibs_client *cl = world_client(w->url, 100);
+    dibs_queue *q = open_queue(cl, NULL), *other = open_queue(w->other, NULL);
+    dibs_item *item;
+    dibs_status rc;
+
+    push(other);
+    item = reserve(q);
+    world_fault(w, DIBS__STEP_RESERVE, DIBS__FAULT_DROP_AFTER, -1);
+    do { /* UNAVAIL: it was not sent in time. */
+        rc = dibs_item_extend(item, 60000, NULL);
+    } while (rc == DIBS_UNAVAIL);
+    assert_status(rc, DIBS_UNKNOWN);
+    dibs_item_free(item);
+    world_heal(w);
+    item = reserve(other);
+    assert_int_equal(dibs_item_losses(item), 0);
+    ack(item);
+    dibs_queue_free(other);
+    dibs_queue_free(q);
+    dibs_close(cl);
+}
+
 typedef struct outcome {
     atomic_int calls;
     dibs_status rc;
@@ -623,6 +650,7 @@ int main(void)
         WORLD_TEST(due_after_reconnect),
         WORLD_TEST(a_client_cut_off_learns_of_its_loss),
         WORLD_TEST(a_request_ends_with_its_lane),
+        WORLD_TEST(an_item_may_be_freed_while_it_is_extended),
         WORLD_TEST(a_callback_learns_what_became_of_an_ack),
         WORLD_TEST(threads_share_requests),
         WORLD_TEST(a_lost_ring_costs_a_second),
