@@ -45,7 +45,7 @@ static void hear_opening(dibs__handle *handle, const dibs__notice *notice)
 {
     if (notice->kind != DIBS__NOTICE_OPENED)
         return;
-    dibs__latch_told(&wait_of(handle)->machine);
+    dibs__latch_told(&wait_of(handle)->machine, notice->fence);
     wake_wait(handle);
 }
 
@@ -228,7 +228,7 @@ static dibs_status look_once(latch_wait *w, dibs_error *err)
     pthread_mutex_unlock(&w->cl->mutex);
     rc = do_item(w->cl, &item, &failure);
     pthread_mutex_lock(&w->cl->mutex);
-    dibs__latch_looked(&w->machine, dibsx_now(), rc);
+    dibs__latch_looked(&w->machine, dibsx_now(), rc, item.number);
     note_outcome(w, rc, &failure);
     if (rc <= DIBS_BUSY || rc == DIBS_NOTFOUND || w->away)
         return DIBS_OK;

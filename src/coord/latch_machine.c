@@ -37,10 +37,13 @@ static int64_t next_span(dibs__latch *la)
            (int64_t)dibsx_prng_below(&la->prng, (uint64_t)span_ms / 2);
 }
 
-void dibs__latch_looked(dibs__latch *la, dibsx_nsec now, dibs_status rc)
+void dibs__latch_looked(dibs__latch *la, dibsx_nsec now, dibs_status rc,
+                        uint64_t generation)
 {
     if (rc == DIBS_OK)
         la->open = true;
+    if (rc == DIBS_BUSY)
+        la->generation = generation;
     if (rc != DIBS_BUSY && rc != DIBS_NOTFOUND) {
         la->look_at = dibsx_after_ms(now, DIBS__LATCH_AWAY_MS);
         return;
@@ -66,9 +69,14 @@ void dibs__latch_eared(dibs__latch *la, dibsx_nsec sent_at, dibsx_nsec now,
                                    : dibsx_after_ms(now, DIBS__LATCH_AWAY_MS);
 }
 
-void dibs__latch_told(dibs__latch *la)
+void dibs__latch_told(dibs__latch *la, uint64_t generation)
 {
-    la->open = true;
+    if (generation == la->generation) {
+        la->open = true;
+    } else {
+        la->missed = true;
+        la->look_at = 0;
+    }
 }
 
 void dibs__latch_missed(dibs__latch *la)

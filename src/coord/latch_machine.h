@@ -36,8 +36,9 @@ typedef enum dibs__latch_todo {
 
 typedef struct dibs__latch {
     bool open;
-    bool missed;  /* since the look under way began */
-    bool listens; /* an ear was answered, and no MISSED came since */
+    bool missed;         /* since the look under way began */
+    bool listens;        /* an ear was answered, and no MISSED came since */
+    uint64_t generation; /* that the last look found gathering; 0: none yet */
     int64_t span_ms;
     dibsx_nsec look_at;
     dibsx_nsec ear_at;
@@ -52,13 +53,15 @@ dibs__latch_next(const dibs__latch *la, dibsx_nsec now, dibsx_nsec *until);
 /* A look begins; its answer: DIBS_OK open, DIBS_BUSY or DIBS_NOTFOUND not yet, or
  * what the store met. */
 void dibs__latch_looks(dibs__latch *la);
-void dibs__latch_looked(dibs__latch *la, dibsx_nsec now, dibs_status rc);
+void dibs__latch_looked(dibs__latch *la, dibsx_nsec now, dibs_status rc,
+                        uint64_t generation);
 
 /* The answer to an ear. */
 void dibs__latch_eared(dibs__latch *la, dibsx_nsec sent_at, dibsx_nsec now,
                        dibs_status rc);
 
-void dibs__latch_told(dibs__latch *la); /* that it has opened */
+/* That generation has opened; another one may be older than a reset. */
+void dibs__latch_told(dibs__latch *la, uint64_t generation);
 void dibs__latch_missed(dibs__latch *la);
 
 #endif

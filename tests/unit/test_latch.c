@@ -24,7 +24,7 @@ static dibs__latch gathering(void)
     dibs__latch_init(&la, 1);
     assert_int_equal(next_at(&la, 0), DIBS__LATCH_LOOK);
     dibs__latch_looks(&la);
-    dibs__latch_looked(&la, at_ms(1), DIBS_BUSY);
+    dibs__latch_looked(&la, at_ms(1), DIBS_BUSY, 7);
     return la;
 }
 
@@ -36,7 +36,7 @@ static dibs__latch listening(void)
     dibs__latch_eared(&la, at_ms(1), at_ms(2), DIBS_OK);
     assert_int_equal(next_at(&la, 2), DIBS__LATCH_LOOK);
     dibs__latch_looks(&la);
-    dibs__latch_looked(&la, at_ms(3), DIBS_BUSY);
+    dibs__latch_looked(&la, at_ms(3), DIBS_BUSY, 7);
     assert_int_equal(next_at(&la, 3), DIBS__LATCH_SLEEP);
     return la;
 }
@@ -48,7 +48,7 @@ static void one_look_finds_an_open_latch(void **state)
     (void)state;
     dibs__latch_init(&la, 1);
     dibs__latch_looks(&la);
-    dibs__latch_looked(&la, at_ms(1), DIBS_OK);
+    dibs__latch_looked(&la, at_ms(1), DIBS_OK, 7);
     assert_int_equal(next_at(&la, 1), DIBS__LATCH_OPEN);
 }
 
@@ -57,8 +57,18 @@ static void a_tell_ends_the_wait(void **state)
     dibs__latch la = listening();
 
     (void)state;
-    dibs__latch_told(&la);
+    dibs__latch_told(&la, 7);
     assert_int_equal(next_at(&la, 4), DIBS__LATCH_OPEN);
+}
+
+/* Its notice was under way when the latch was reset. */
+static void a_tell_of_an_older_generation_leads_to_a_look(void **state)
+{
+    dibs__latch la = listening();
+
+    (void)state;
+    dibs__latch_told(&la, 6);
+    assert_int_equal(next_at(&la, 4), DIBS__LATCH_LOOK);
 }
 
 /* It may open between the first look and the ear. */
@@ -92,7 +102,7 @@ static void a_cut_during_a_look_leads_to_another(void **state)
     la.look_at = 0;
     dibs__latch_looks(&la);
     dibs__latch_missed(&la);
-    dibs__latch_looked(&la, at_ms(4), DIBS_BUSY);
+    dibs__latch_looked(&la, at_ms(4), DIBS_BUSY, 7);
     dibs__latch_eared(&la, at_ms(4), at_ms(5), DIBS_OK);
     assert_int_equal(next_at(&la, 5), DIBS__LATCH_LOOK);
 }
@@ -113,7 +123,7 @@ static void it_looks_without_tells_too(void **state)
         if (todo == DIBS__LATCH_LOOK) {
             looks++;
             dibs__latch_looks(&la);
-            dibs__latch_looked(&la, now, DIBS_NOTFOUND);
+            dibs__latch_looked(&la, now, DIBS_NOTFOUND, 7);
         } else {
             assert_true(until > now);
             assert_true(until <= now + (dibsx_nsec)DIBS__LATCH_LAST_MS *
@@ -132,7 +142,7 @@ static void it_goes_on_while_the_store_is_away(void **state)
     dibs__latch_eared(&la, at_ms(1), at_ms(2), DIBS_UNAVAIL);
     la.look_at = 0;
     dibs__latch_looks(&la);
-    dibs__latch_looked(&la, at_ms(3), DIBS_UNKNOWN);
+    dibs__latch_looked(&la, at_ms(3), DIBS_UNKNOWN, 7);
     assert_int_equal(next_at(&la, 4), DIBS__LATCH_SLEEP);
     assert_int_equal(next_at(&la, 3 + DIBS__LATCH_AWAY_MS), DIBS__LATCH_EAR);
 }
@@ -142,6 +152,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_look_finds_an_open_latch),
         cmocka_unit_test(a_tell_ends_the_wait),
+        cmocka_unit_test(a_tell_of_an_older_generation_leads_to_a_look),
         cmocka_unit_test(a_look_follows_the_ear),
         cmocka_unit_test(a_cut_during_a_look_leads_to_another),
         cmocka_unit_test(it_looks_without_tells_too),
