@@ -27,8 +27,8 @@ static dibsx_nsec step_deadline(const dibs_client *cl, dibsx_nsec until)
     return end < deadline ? end : deadline;
 }
 
-/* Another party of the client that listens to the topic; NULL: none. Locks:
- * cl->mutex. */
+/* Another party of the client that listens to the topic, and does not ask for an ear just
+ * now: that one may fail. NULL: none. Locks: cl->mutex. */
 static dibs_barrier *find_ear(const dibs_barrier *b)
 {
     dibs__handle *at = NULL;
@@ -36,7 +36,7 @@ static dibs_barrier *find_ear(const dibs_barrier *b)
     while ((at = dibs__handle_next(b->handle.kind, b->cl, at)) != NULL) {
         dibs_barrier *other = (dibs_barrier *)(void *)at;
 
-        if (other != b && other->listens &&
+        if (other != b && other->listens && other->ear_at != DIBSX_NEVER &&
             strcmp(at->address, b->handle.address) == 0)
             return other;
     }
