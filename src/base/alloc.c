@@ -96,6 +96,20 @@ char *dibsx_secret_dup(const char *text)
     return page + sizeof(size);
 }
 
+void dibsx_secret_inherit(char *secret, bool inherited)
+{
+    size_t size;
+    char *page;
+
+    if (!secret)
+        return;
+    page = secret - sizeof(size);
+    memcpy(&size, page, sizeof(size));
+    if (size > 0)
+        (void)madvise(page, size,
+                      inherited ? MADV_KEEPONFORK : MADV_WIPEONFORK);
+}
+
 void dibsx_secret_free(char *secret)
 {
     size_t size;

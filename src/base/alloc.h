@@ -5,6 +5,7 @@
 #ifndef DIBS_BASE_ALLOC_H
 #define DIBS_BASE_ALLOC_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /* Zeroed storage for one object, or NULL. */
@@ -27,6 +28,10 @@ void dibsx_free(void *ptr);
  * has; NULL for NULL and when memory is short. dibsx_secret_free() wipes it. */
 char *dibsx_secret_dup(const char *text);
 void dibsx_secret_free(char *secret);
+
+/* Whether the next child process has it after all, which is to go on with the work of
+ * this one. NULL is a no-op. */
+void dibsx_secret_inherit(char *secret, bool inherited);
 
 /* Tests: from now on the n-th allocation of the process fails, once (n counts
  * from 1; 0 switches it off). The counter is the number made since then. */

@@ -54,6 +54,13 @@ dibs__option_value_of(const dibs__command *cmd, const dibs__option *option)
     return &cmd->settings[dibs__option_index(option)];
 }
 
+void dibs__opt_inherit_secrets(const dibs__command *cmd, bool inherited)
+{
+    for (size_t i = 0; i < dibs__option_count(); i++)
+        if (dibs__option_at(i)->secret)
+            dibsx_secret_inherit(cmd->settings[i].owned, inherited);
+}
+
 static const dibs__option *option_of(const dibs__command *cmd, const char *name)
 {
     return dibs__option_find(cmd->verb ? cmd->verb->name : "", name,

@@ -32,6 +32,9 @@ DIBS_MUST_CHECK dibs_status dibs__option_value_put(
 const dibs__option_value *
 dibs__option_value_of(const dibs__command *cmd, const dibs__option *option);
 
+/* Whether the next child process has the secrets among them. */
+void dibs__opt_inherit_secrets(const dibs__command *cmd, bool inherited);
+
 /* True when the verb of this command has the option. */
 bool dibs__opt_has(const dibs__command *cmd, const char *name);
 

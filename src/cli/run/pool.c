@@ -6,6 +6,7 @@
 #include "cli/run/pool.h"
 
 #include "base/clock.h"
+#include "cli/option_values.h"
 #include "exec/signals.h"
 #include <errno.h>
 #include <string.h>
@@ -53,7 +54,10 @@ static void start_workers(pool *p)
     for (size_t i = 0; i < p->count && !p->stopping; i++) {
         if (p->workers[i] != 0)
             continue;
+        /* It opens the store that was asked for. */
+        dibs__opt_inherit_secrets(p->cmd, true);
         p->workers[i] = fork();
+        dibs__opt_inherit_secrets(p->cmd, false);
         if (p->workers[i] == 0)
             run_worker(p, parent);
         if (p->workers[i] < 0) {
