@@ -242,7 +242,7 @@ static bool lead_once(candidate *c)
     else
         note_end(c, run_command(c, &err), &err);
     (void)dibs__lock_or_set_release(&c->locks, NULL);
-    return (c->g.out.lost || c->g.out.yielded) &&
+    return (c->g.out.lost || c->g.out.yielded) && !c->g.out.asked_to_end &&
            !dibs__opt_flag(c->g.cmd, "once") &&
            !dibs__signals_pending(&c->g.signals);
 }

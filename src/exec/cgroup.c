@@ -87,20 +87,23 @@ void dibs__cgroup_init(dibs__cgroup *group, int proc_fd)
     if (group->parent_fd < 0)
         return;
     bool fit = dibs__cgroup_make(group) && works(group);
-    dibs__cgroup_remove(group);
-    if (group->fd >= 0)
-        close(group->fd);
-    group->fd = -1;
+    dibs__cgroup_drop(group);
     if (!fit)
         dibs__cgroup_fini(group);
 }
 
+void dibs__cgroup_drop(dibs__cgroup *group)
+{
+    if (group->fd < 0)
+        return;
+    dibs__cgroup_remove(group);
+    close(group->fd);
+    group->fd = -1;
+}
+
 void dibs__cgroup_fini(dibs__cgroup *group)
 {
-    if (group->fd >= 0) {
-        dibs__cgroup_remove(group);
-        close(group->fd);
-    }
+    dibs__cgroup_drop(group);
     if (group->parent_fd >= 0)
         close(group->parent_fd);
     *group = (dibs__cgroup){.parent_fd = -1, .fd = -1};

@@ -19,8 +19,10 @@ typedef struct dibs__cgroup {
 void dibs__cgroup_init(dibs__cgroup *group, int proc_fd);
 void dibs__cgroup_fini(dibs__cgroup *group);
 
-/* Makes it. False: it could not be made. */
+/* Makes it, for one command. False: it could not be made. And removes it after that, so
+ * that one can be made for the next. */
 bool dibs__cgroup_make(dibs__cgroup *group);
+void dibs__cgroup_drop(dibs__cgroup *group);
 
 /* From here on only system calls are made, so that these may be used after fork
  * in a process that had threads. */

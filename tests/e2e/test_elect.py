@@ -102,6 +102,22 @@ class Elect(RunCase):
         self.assertGreater(int(second.stdout.readline()), term)
         self.let_go(second)
 
+    def test_a_leader_that_was_told_to_end_does_not_campaign_again(self):
+        """The transfer comes while its command, which has got the TERM, takes its time."""
+        leader = self.start("elect", "--member", "a", "e", "--", "sh", "-c",
+                            'trap "echo told; while ! test -e go; do sleep 0.02; done; exit" TERM; echo on; while :; do sleep 0.02; done')
+        self.assertEqual(leader.stdout.readline(), "on\n")
+        heir = self.follow("b")
+        leader.terminate()
+        self.assertEqual(leader.stdout.readline(), "told\n")
+        asking = self.transfer("b")
+        self.assertTrue(any("the lead is handed on" in line for line in iter(leader.stderr.readline, "")))
+        self.write("go", "")
+        self.assertEqual(leader.wait(PATIENCE), LOST)
+        asking.communicate(timeout=PATIENCE)
+        self.assertGreater(int(heir.stdout.readline()), 0)
+        self.let_go(heir)
+
     def test_a_transfer_of_once(self):
         leader, _ = self.lead("--once", "--member", "a")
         heir = self.follow("b")

@@ -257,6 +257,20 @@ class Run(QueueCase):
         self.run_all(script, "-j", "4")
         self.assertEqual(self.stats("ready", "acked"), [0, 4])
 
+    def test_workers_use_the_store_of_the_option(self):
+        there = "sqlite:" + self.path("there.db")
+        self.push("here")
+        self.ok("queue", "push", "q", "there", "--url", there)
+        self.assertEqual(self.ok("queue", "run", "q", "-w", "0", "-j", "2", "--url", there, "--", "cat"), "there")
+        self.assertEqual(self.data(), ["here"])
+
+    def test_many_items_take_no_more_files_than_one(self):
+        for number in range(40):
+            self.push(str(number))
+        run = subprocess.run(["sh", "-c", 'ulimit -n 40; exec "$@"', "sh", DIBS, "queue", "run", "q", "-w", "0", "--", "true"],
+                             env=self.env, cwd=self.folder, timeout=PATIENCE, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        self.assertEqual((run.returncode, self.stats("acked")), (0, [40]), run.stderr)
+
     def test_term_lets_the_item_finish(self):
         for word in ("one", "two"):
             self.push(word)

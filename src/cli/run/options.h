@@ -53,9 +53,10 @@ typedef struct dibs__outcome {
     bool nested;  /* all of it was held further up the tree */
     bool skipped; /* --once: the slot was taken */
     bool lost;
-    bool timed_out; /* --max-run ended it */
-    bool yielded;   /* --on-yield ended it */
-    bool stopped;   /* of an item: a second signal ended it */
+    bool timed_out;    /* --max-run ended it */
+    bool yielded;      /* --on-yield ended it */
+    bool stopped;      /* of an item: a second signal ended it */
+    bool asked_to_end; /* by a signal, which the command got */
     bool guard_died;
     int exec_errno;   /* the command could not be started */
     int exit_status;  /* of the command; -1 when it has none */

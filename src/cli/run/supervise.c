@@ -471,6 +471,9 @@ static void serve_signals(run *r)
         int number = (int)info.ssi_signo;
         if (drain(r, number))
             continue;
+        if (dibs__signal_fatal(number) && number != SIGUSR1 &&
+            number != SIGUSR2)
+            r->out->asked_to_end = true;
         if (number == SIGCONT)
             (void)dibs__terminal_give(&r->terminal,
                                       r->terminal.given ? child_of(r) : 0);
@@ -687,6 +690,7 @@ dibs__supervise(const dibs__run_opts *opts, const dibs__watched *watched,
         dibs__terminal_take(&r.terminal, child_of(&r));
     }
     dibs__guard_end(&r.guard);
+    dibs__cgroup_drop(&watched->means->cgroup);
     dibs__terminal_fini(&r.terminal);
     if (r.signals >= 0)
         close(r.signals);
