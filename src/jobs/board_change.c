@@ -107,7 +107,8 @@ cancel_run(const dibs__board *board, const char *id, dibs_error *err)
     return rc == DIBS_CANCELLED ? DIBS_OK : rc;
 }
 
-/* The runs of job steps, as far as they were made. */
+/* The runs of job steps, as far as they were made. A step that did not end with the cancel
+ * keeps its own: it is there for this case. */
 static void cancel_children(const dibs__board *board, const char *id, int depth)
 {
     dibs__job *job = NULL;
@@ -120,7 +121,8 @@ static void cancel_children(const dibs__board *board, const char *id, int depth)
         for (size_t i = 0; i < job->step_count && i < run.step_count; i++) {
             char child[DIBS__RUN_ID_SIZE];
 
-            if (job->steps[i].kind != DIBS__STEP_JOB)
+            if (job->steps[i].kind != DIBS__STEP_JOB ||
+                !dibs__state_final(run.steps[i].state))
                 continue;
             dibs__child_id(job, &run, i, child);
             if (cancel_run(board, child, NULL) == DIBS_OK)

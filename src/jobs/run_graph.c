@@ -10,7 +10,8 @@ static bool has_failed(const dibs__run_step *step)
            step->state == DIBS__STATE_MISSED;
 }
 
-bool dibs__graph_is_failing(const dibs__job *job, const dibs__run *run)
+/* Whether a step has failed that must not, or the time of the run is over. */
+static bool is_failing(const dibs__job *job, const dibs__run *run)
 {
     if (run->reason == DIBS__REASON_TIMEOUT)
         return true;
@@ -174,7 +175,7 @@ static bool settle_pending(const dibs__job *job, dibs__run *run, size_t i,
 
 static bool settle_once(const dibs__job *job, dibs__run *run, int64_t now_us)
 {
-    bool failing = dibs__graph_is_failing(job, run), moved = false;
+    bool failing = is_failing(job, run), moved = false;
 
     for (size_t i = 0; i < run->step_count; i++) {
         if (failing && give_up(&job->steps[i], &run->steps[i], now_us))
@@ -269,14 +270,14 @@ void dibs__graph_end_again(const dibs__job *job, dibs__run *run, int64_t now_us)
     end_run(job, run, now_us);
 }
 
-bool dibs__graph_may_retry(const dibs__job *job, const dibs__run *run,
+bool dibs__graph_may_begin(const dibs__job *job, const dibs__run *run,
                            size_t step)
 {
     if (run->cancels > 1)
         return false;
     if (job->steps[step].when != DIBS__WHEN_OK)
         return true;
-    return run->cancels == 0 && !dibs__graph_is_failing(job, run);
+    return run->cancels == 0 && !is_failing(job, run);
 }
 
 bool dibs__graph_is_below(const dibs__job *job, size_t step, size_t from)

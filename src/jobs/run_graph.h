@@ -22,9 +22,6 @@
  * step. A run that follows another is left alone. */
 void dibs__graph_settle(const dibs__job *job, dibs__run *run, int64_t now_us);
 
-/* Whether a step has failed that must not, or the time of the run is over. */
-bool dibs__graph_is_failing(const dibs__job *job, const dibs__run *run);
-
 /* Whether anything of the run was begun, by itself or by the run that it repeats. */
 bool dibs__graph_has_begun(const dibs__run *run);
 
@@ -36,8 +33,8 @@ void dibs__graph_end_step(dibs__run_step *step, dibs__run_state state,
 void dibs__graph_end_again(const dibs__job *job, dibs__run *run,
                            int64_t now_us);
 
-/* Whether a failed attempt of this step may be tried again in this run. */
-bool dibs__graph_may_retry(const dibs__job *job, const dibs__run *run,
+/* Whether an attempt of this step may be begun in this run, the first or a further one. */
+bool dibs__graph_may_begin(const dibs__job *job, const dibs__run *run,
                            size_t step);
 
 /* Whether a step has ended so that others may go on. */

@@ -230,7 +230,7 @@ static bool retry_step(dibs__scene *sc, size_t i, dibs__reason reason)
 
     if (step->cancel || !(retry->on & retry_bit(reason)) ||
         (int64_t)step->attempt >= retry->attempts ||
-        !dibs__graph_may_retry(sc->job, sc->run, i))
+        !dibs__graph_may_begin(sc->job, sc->run, i))
         return false;
     at_us = sc->now_us + backoff_us(retry, step->attempt, sc->chance);
     if (step->begins && sc->run->start_by_us && at_us > sc->run->start_by_us)

@@ -377,14 +377,15 @@ wait_scene(dibs__scene *sc, bool doubt, void *arg, dibs_error *err)
     return rc;
 }
 
-/* Reads the child, and makes it if there is none. A run that fails begins nothing. */
+/* Reads the child, and makes it if there is none. A run that fails or is cancelled begins
+ * only what is there for that. */
 static dibs_status find_child(dibs__node *node, const dibs__stage *st, size_t i,
                               const char *id, dibs__run *child, dibs_error *err)
 {
     cause c = {.st = st, .step = i};
     dibs_status rc = DIBS_OK;
 
-    if (!dibs__graph_is_failing(st->job, &st->run)) {
+    if (dibs__graph_may_begin(st->job, &st->run, i)) {
         rc = dibs__board_start_run(node->board, st->job->steps[i].job, NULL,
                                    make_child, &c, err);
         if (rc == DIBS_NOTFOUND || rc == DIBS_INVALID)

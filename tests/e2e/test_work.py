@@ -447,6 +447,38 @@ jobs:
             wait_until(lambda: not alive(self.pid()), "the command of the other child to end")
         self.stop(node)
 
+    def test_jobs_that_clean_up_are_begun_by_runs_that_end_badly(self):
+        file = self.write("clean.yaml", """version: 1
+defaults: {kill_after: 100ms}
+jobs:
+  clean: {shell: 'echo $DIBS_RUN >>cleaned'}
+  slow: {shell: 'echo $$ >pid; until [ -e go ]; do sleep 0.01; done; echo done >>slow'}
+  breaks: {steps: {work: {run: [false]}, tidy: {job: clean, when: failed}, close: {job: clean, when: always}}}
+  endless: {steps: {work: {run: [sleep, '1000']}, close: {job: slow, when: always}}}
+  closing: {steps: {work: {run: ['true']}, close: {job: slow, when: always}}}
+""")
+        node = self.node(file=file)
+        run = self.begin("breaks")
+        self.fails(1, "job", "wait", run)
+        self.assertEqual({step["name"]: step["state"] for step in self.run_of(run)["steps"]},
+                         {"work": "FAILED", "tidy": "OK", "close": "OK"})
+        self.assertEqual(len(self.lines("cleaned")), 2)
+        run = self.begin("endless")
+        wait_until(lambda: self.run_of(run)["steps"][0]["state"] == "RUNNING", "the first step")
+        self.ok("job", "cancel", run)
+        self.pid()
+        self.write("go", "")
+        self.fails(125, "job", "wait", run)
+        for name in ("pid", "go"):
+            os.unlink(self.path(name))
+        run = self.begin("closing")
+        self.pid()
+        self.ok("job", "cancel", run)
+        self.write("go", "")
+        wait_until(lambda: self.run_of(run)["steps"][1]["state"] == "OK", "the run that closes")
+        self.assertEqual(self.lines("slow"), ["done"] * 2)
+        self.stop(node)
+
     def test_a_node_runs_only_its_own_commands(self):
         self.ok("job", "load", self.write("other.yaml", "jobs: {foreign: {shell: 'echo x >>foreign'}}\n"))
         foreign = self.begin("foreign")

@@ -79,6 +79,21 @@ static void test_run_once(void **unused)
     done();
 }
 
+static void test_params_have_their_defaults(void **unused)
+{
+    dibs__param params[] = {{.name = "none"},
+                            {.name = "region", .initial = "eu"}};
+
+    (void)unused;
+    make_job(DIBS__MISFIRE_RUN_ONCE);
+    job.params = (dibs__param_list){.at = params, .count = 2};
+    assert_status(take(1015 * US), DIBS_OK);
+    assert_int_equal(run.param_count, 1);
+    assert_string_equal(run.params[0].name, "region");
+    assert_string_equal(run.params[0].value, "eu");
+    done();
+}
+
 /* Years of ticks cost as much as minutes, and nothing stops for good. */
 static void test_thousand_missed_ticks_start_one(void **unused)
 {
@@ -281,6 +296,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_run_once),
+        cmocka_unit_test(test_params_have_their_defaults),
         cmocka_unit_test(test_thousand_missed_ticks_start_one),
         cmocka_unit_test(test_skip),
         cmocka_unit_test(test_run_all),
