@@ -207,7 +207,8 @@ static void *look_main(void *arg)
         look->stale = false;
         pthread_mutex_unlock(&look->life.mutex);
         now = dibs__board_picture_make(&look->board, before);
-        if (now && SHARE * (now->took_us / 1000) > pause_ms)
+        if (now && now->rc == DIBS_OK &&
+            SHARE * (now->took_us / 1000) > pause_ms)
             pause_ms = SHARE * (now->took_us / 1000);
         due_at = dibsx_after_ms(began_at, pause_ms);
         slow_at = dibsx_after_ms(began_at, SLOW_MS + pause_ms);

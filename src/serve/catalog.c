@@ -79,7 +79,9 @@ make_page(dibs__serve_catalog *ca, dibs__catalog_kind kind)
 static int64_t
 pace_ms(const dibs__serve_catalog *ca, const dibs__catalog_page *page)
 {
-    const int64_t share_ms = page ? page->took_us / 1000 * SHARE : 0;
+    /* A look that failed says nothing about how long the next one takes. */
+    const int64_t share_ms =
+        page && page->rc == DIBS_OK ? page->took_us / 1000 * SHARE : 0;
 
     return share_ms > ca->every_ms ? share_ms : ca->every_ms;
 }

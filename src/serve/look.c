@@ -132,7 +132,9 @@ static void await_turn(dibs__serve_look *look, dibsx_nsec due_at)
 static dibsx_nsec pause_after(const dibs__serve_look *look, dibsx_nsec began_at,
                               const dibs__serve_picture *picture)
 {
-    const int64_t took_ms = picture ? picture->took_us / 1000 : 0;
+    /* A look that failed says nothing about how long the next one takes. */
+    const int64_t took_ms =
+        picture && picture->rc == DIBS_OK ? picture->took_us / 1000 : 0;
     const int64_t pause_ms =
         SHARE * took_ms > look->every_ms ? SHARE * took_ms : look->every_ms;
 

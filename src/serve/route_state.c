@@ -66,6 +66,12 @@ static const char *read_key(dibs__http_exchange *ex)
 {
     const char *key = dibs__serve_ask_name(ex);
 
+    if (key && strncmp(key, "dibs.", 5) == 0) {
+        (void)dibs__serve_refuse(ex, 400, "invalid",
+                                 "Keys that begin with \"dibs.\" belong to the "
+                                 "library; use /v1/breakers and /v1/elections");
+        return NULL;
+    }
     if (!key || strncmp(key, "job/{", 5) != 0)
         return key;
     (void)dibs__serve_refuse(ex, 400, "invalid",

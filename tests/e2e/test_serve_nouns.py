@@ -518,6 +518,11 @@ class Gates:
         forced = self.daemon.get(path, headers={"If-None-Match": answer.headers["ETag"]}).json
         self.assertEqual((forced["state"], forced["retry_ms"]), ("forced", None))
         self.listed("/v1/breakers", name, state="forced")
+        # Its value is not a way around the role that it takes.
+        value = f"/v1/state/dibs.breaker%2F{name}"
+        for method, body in (("GET", None), ("PUT", b"closed"), ("DELETE", None)):
+            self.assert_problem(self.daemon.ask(method, value, body, role="operate"), 400, "invalid")
+        self.assertEqual(self.daemon.get(path).json["state"], "forced")
 
     def test_limits(self):
         path = f"/v1/limits/{self.name()}/take"
