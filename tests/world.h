@@ -18,6 +18,10 @@
  * of a lease whose end would look the same. */
 enum { WORLD_BOUND_MS = 10000 };
 
+/* The same for a candidate: its seat counts after more than a ttl, which is longer on a
+ * machine that is slow. */
+enum { WORLD_SEAT_MS = 6 * WORLD_BOUND_MS };
+
 /* By how much the announcement of a loss may come after the end of validity. */
 enum { WORLD_LATE_MS = 100 };
 

@@ -46,7 +46,7 @@ leader(world *w, dibs_client *cl, uint32_t flags, diary *d)
                                                .on_gained = note_gained,
                                                .on_lost = note_lost),
                             &el, err));
-    CHECK(DIBS_OK, dibs_election_wait(el, WORLD_BOUND_MS, err));
+    CHECK(DIBS_OK, dibs_election_wait(el, WORLD_SEAT_MS, err));
     return el;
 }
 
@@ -70,7 +70,7 @@ static void lost_is_told_when_the_store_hangs(void **state)
     assert_int_equal(d.why, DIBS_LOST_EXPIRED);
     IN_TIME(!d.released);
     world_heal(w);
-    CHECK(DIBS_OK, dibs_election_wait(el, WORLD_BOUND_MS, err));
+    CHECK(DIBS_OK, dibs_election_wait(el, WORLD_SEAT_MS, err));
     dibs_election_free(el);
     assert_int_equal(d.gained, d.lost);
 }
@@ -94,7 +94,7 @@ static void released_only_after_work_stopped(void **state)
     poll(NULL, 0, 50);
     assert_int_equal(d.gained, 1);
     dibs_election_stopped(el);
-    CHECK(DIBS_OK, dibs_election_wait(el, WORLD_BOUND_MS, err));
+    CHECK(DIBS_OK, dibs_election_wait(el, WORLD_SEAT_MS, err));
     dibs_election_free(el);
     assert_int_equal(d.gained, d.lost);
 }
@@ -155,7 +155,7 @@ static void candidate_whose_session_ended_never_leads(void **state)
     dibs_election *el = node(w, &d);
     int beats;
 
-    CHECK(DIBS_OK, dibs_election_wait(el, WORLD_BOUND_MS, err));
+    CHECK(DIBS_OK, dibs_election_wait(el, WORLD_SEAT_MS, err));
     world_fault(w, DIBS__STEP_MEET, DIBS__FAULT_DROP_BEFORE, -1);
     await_end(&d);
     assert_status(dibs_election_check(el), DIBS_LOST);
@@ -166,7 +166,7 @@ static void candidate_whose_session_ended_never_leads(void **state)
     assert_status(dibs_election_check(el), DIBS_LOST);
     assert_int_equal(d.gained, 1);
     world_heal(w);
-    CHECK(DIBS_OK, dibs_election_wait(el, WORLD_BOUND_MS, err));
+    CHECK(DIBS_OK, dibs_election_wait(el, WORLD_SEAT_MS, err));
     dibs_election_free(el);
     assert_int_equal(d.gained, d.lost);
 }
@@ -194,7 +194,7 @@ static void seats_are_counted_after_the_grant(void **state)
         poll(NULL, 0, 1);
     assert_int_equal(d.gained, 0);
     world_heal(w);
-    CHECK(DIBS_OK, dibs_election_wait(el, WORLD_BOUND_MS, err));
+    CHECK(DIBS_OK, dibs_election_wait(el, WORLD_SEAT_MS, err));
     dibs_election_free(el);
     dibs_lock_free(lock);
 }

@@ -327,7 +327,7 @@ candidate(dibs_client *cl, uint32_t minimum, atomic_int *why)
 
 static void lead(dibs_election *el)
 {
-    CHECK(DIBS_OK, dibs_election_wait(el, WORLD_BOUND_MS, err));
+    CHECK(DIBS_OK, dibs_election_wait(el, WORLD_SEAT_MS, err));
 }
 
 /* The first leads under its term, and the other one is a candidate. */
