@@ -96,15 +96,20 @@ char *dibsx_secret_dup(const char *text)
     return page + sizeof(size);
 }
 
+/* The mapping of a secret. In a child process the page is empty, its length as well. */
+static char *page_of(char *secret, size_t *size)
+{
+    char *page = secret - sizeof(*size);
+
+    memcpy(size, page, sizeof(*size));
+    return page;
+}
+
 void dibsx_secret_inherit(char *secret, bool inherited)
 {
-    size_t size;
-    char *page;
+    size_t size = 0;
+    char *page = secret ? page_of(secret, &size) : NULL;
 
-    if (!secret)
-        return;
-    page = secret - sizeof(size);
-    memcpy(&size, page, sizeof(size));
     if (size > 0)
         (void)madvise(page, size,
                       inherited ? MADV_KEEPONFORK : MADV_WIPEONFORK);
@@ -112,14 +117,9 @@ void dibsx_secret_inherit(char *secret, bool inherited)
 
 void dibsx_secret_free(char *secret)
 {
-    size_t size;
-    char *page;
+    size_t size = 0;
+    char *page = secret ? page_of(secret, &size) : NULL;
 
-    if (!secret)
-        return;
-    page = secret - sizeof(size);
-    memcpy(&size, page, sizeof(size));
-    /* In a child process the page is empty, its length as well. */
     if (size == 0)
         return;
     explicit_bzero(page, size);

@@ -5,7 +5,7 @@
  * opening falls between. Then a tell ends it. As tells may be lost, it also looks by
  * itself, at first after a second, later every ten.
  *
- *     LOOK --open--> OPEN            told: OPEN
+ *     LOOK --open--> OPEN            told: OPEN, or LOOK
  *       | gathers                    missed: EAR, LOOK
  *       v
  *     EAR --listens--> LOOK --gathers--> SLEEP --time--> LOOK or EAR
