@@ -13,9 +13,11 @@ from scene import DIBS, Scene  # first: it makes the modules of the other tests 
 from browser import Browser
 from runtools import free_base
 
-# A page for ten seconds each, the overview at the end of each turn, where the memory is read.
+# A page for ten seconds each, the overview at the end of each turn. The page turns itself, and its memory is read
+# some thirty times in all: each command to the browser leaves bytes of its own in it.
 PAGES = ("#/locks", "#/locks?flat=1", "#/waits", "#/coordination", "#/queues", "#/jobs", "#/jobs?hours=2", "#/nodes", "#/audit", "#/")
 STAY_S = 10
+LOOKS = 30
 WORKERS = 4
 JOBS = """jobs:
   often:
@@ -47,10 +49,11 @@ class Hour:
         self.events = 0
         threading.Thread(target=self.count, daemon=True).start()
 
-    def turn(self):
-        for address in PAGES:
-            self.browser.run("location.hash = args[0]", address)
-            time.sleep(STAY_S)
+    def turn(self, times):
+        """Every page in its turn, so many times over; ends at the overview."""
+        addresses = PAGES * times
+        self.browser.run("args[0].forEach((address, i) => setTimeout(() => { location.hash = address; }, i * args[1]));", addresses, STAY_S * 1000)
+        time.sleep(STAY_S * len(addresses))
         self.browser.await_text("Most wanted")
 
     def look(self):
@@ -87,9 +90,10 @@ def main():
     minutes = float(sys.argv[1])
     hour = Hour()
     looks, until = [], time.monotonic() + minutes * 60
+    times = max(1, round(minutes * 60 / (LOOKS * STAY_S * len(PAGES))))
     try:
         while time.monotonic() < until or len(looks) < 2:
-            hour.turn()
+            hour.turn(times)
             looks.append(hour.look())
             look = looks[-1]
             print(f"{minutes - (until - time.monotonic()) / 60:5.1f} min  heap {look['heap'] // 1024:6} KiB  nodes {look['nodes']:5}  "
