@@ -250,12 +250,17 @@ static void a_seat_counts_once_it_is_used_and_settled(void **state)
 static void a_seat_that_settles_does_not_count(void **state)
 {
     contract *t = *state;
-    member m = member_of(t, 0), slow = member_of(t, 1);
+    enum { BRIEF_MS = 20 };
+    member m = member_of(t, 0), slow = member_of(t, 1), brief = member_of(t, 2);
     roll all;
 
     sit_down(&m);
     slow.meet.settle_ms = LONG_MS;
     sit_down(&slow);
+    /* It ends, and whatever a store keeps for its sake; the others stay. */
+    brief.meet.ttl_ms = BRIEF_MS;
+    sit(&brief);
+    contract_sleep_until(dibsx_after_ms(dibsx_now(), 5 * BRIEF_MS));
     slow.meet.need = 2;
     assert_status(meet(&slow, DIBS__KEEP), DIBS_OK);
     assert_int_equal(slow.meet.left_ms, 0);

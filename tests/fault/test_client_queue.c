@@ -215,6 +215,18 @@ static void a_request_ends_with_its_lane(void **state)
     dibs_queue_free(q);
 }
 
+/* The store extends it, and no answer comes as long as it is not healed. */
+static void extend_unanswered(world *w, dibs_item *item, int64_t limit_ms)
+{
+    dibs_status rc;
+
+    world_fault(w, DIBS__STEP_RESERVE, DIBS__FAULT_DROP_AFTER, -1);
+    do { /* UNAVAIL: it was not sent in time. */
+        rc = dibs_item_extend(item, limit_ms, NULL);
+    } while (rc == DIBS_UNAVAIL);
+    assert_status(rc, DIBS_UNKNOWN);
+}
+
 /* Its extension is answered after that. It has to come back, and its memory is its own
  * until then. */
 static void an_item_may_be_freed_while_it_is_extended(void **state)
@@ -223,21 +235,62 @@ static void an_item_may_be_freed_while_it_is_extended(void **state)
     dibs_client *cl = world_client(w->url, 100);
     dibs_queue *q = open_queue(cl, NULL), *other = open_queue(w->other, NULL);
     dibs_item *item;
-    dibs_status rc;
 
     push(other);
     item = reserve(q);
-    world_fault(w, DIBS__STEP_RESERVE, DIBS__FAULT_DROP_AFTER, -1);
-    do { /* UNAVAIL: it was not sent in time. */
-        rc = dibs_item_extend(item, 60000, NULL);
-    } while (rc == DIBS_UNAVAIL);
-    assert_status(rc, DIBS_UNKNOWN);
+    extend_unanswered(w, item, 60000);
     dibs_item_free(item);
     world_heal(w);
     item = reserve(other);
     assert_int_equal(dibs_item_losses(item), 0);
     ack(item);
     dibs_queue_free(other);
+    dibs_queue_free(q);
+    dibs_close(cl);
+}
+
+/* The store ends the delivery at the new limit, and its consumer has to know. */
+static void a_shorter_limit_holds_without_its_answer(void **state)
+{
+    world *w = *state;
+    dibs_client *cl = world_client(w->url, 100);
+    dibs_queue *q = open_queue(cl, NULL), *other = open_queue(w->other, NULL);
+    dibs_item *item, *again;
+
+    push(other);
+    item = reserve(q);
+    extend_unanswered(w, item, 50);
+    world_heal(w);
+    again = reserve(other);
+    CHECK(DIBS_LOST, dibs_item_check(item));
+    CHECK(DIBS_OK, dibs_item_check(again));
+    ack(again);
+    dibs_item_free(item);
+    dibs_queue_free(other);
+    dibs_queue_free(q);
+    dibs_close(cl);
+}
+
+/* The thread that asked for the extension has gone, so that the ack sends it. */
+static void an_ack_sends_the_extension_before_it(void **state)
+{
+    world *w = *state;
+    dibs_client *cl = world_client(w->url, 100);
+    dibs_queue *q = open_queue(cl, NULL);
+    dibs_item *item;
+    dibs_status rc;
+
+    push(q);
+    item = reserve(q);
+    extend_unanswered(w, item, 60000);
+    assert_status(dibs_item_ack(item, NULL), DIBS_UNAVAIL);
+    world_heal(w);
+    do { /* UNAVAIL: it was not sent in time. */
+        rc = dibs_item_ack(item, NULL);
+    } while (rc == DIBS_UNAVAIL);
+    assert_status(rc, DIBS_OK);
+    assert_int_equal(stats(w).acked, 1);
+    dibs_item_free(item);
     dibs_queue_free(q);
     dibs_close(cl);
 }
@@ -651,6 +704,8 @@ int main(void)
         WORLD_TEST(a_client_cut_off_learns_of_its_loss),
         WORLD_TEST(a_request_ends_with_its_lane),
         WORLD_TEST(an_item_may_be_freed_while_it_is_extended),
+        WORLD_TEST(a_shorter_limit_holds_without_its_answer),
+        WORLD_TEST(an_ack_sends_the_extension_before_it),
         WORLD_TEST(a_callback_learns_what_became_of_an_ack),
         WORLD_TEST(threads_share_requests),
         WORLD_TEST(a_lost_ring_costs_a_second),

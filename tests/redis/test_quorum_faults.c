@@ -117,6 +117,25 @@ static void killed_nodes(void **state)
     dibs_lock_free(held);
 }
 
+/* A lease goes on where there is no memory for another. */
+static void full_nodes_renew(void **state)
+{
+    quorum *q = *state;
+    loss lost = {0};
+    dibs_lock *held = held_lock(q, &lost), *fresh = short_lock(q->other, "n");
+
+    for (size_t i = 0; i < QUORUM_NODES; i++)
+        assert_true(server_tell(&q->fl.nodes[i].sv, "CONFIG", "SET",
+                                "maxmemory", "1", NULL));
+    assert_int_not_equal(dibs_lock_try(fresh, NULL), DIBS_OK);
+    for (int i = 0; i < 3; i++)
+        world_await_renewal(q->one);
+    IN_TIME(atomic_load(&lost.count) == 0);
+    CHECK(DIBS_OK, dibs_lock_release(held, err));
+    dibs_lock_free(held);
+    dibs_lock_free(fresh);
+}
+
 /* Nodes behind a hole: connections stay, answers do not come. */
 static void nodes_cut_off(void **state)
 {
@@ -474,6 +493,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         QUORUM_TEST(stopped_nodes),
         QUORUM_TEST(killed_nodes),
+        QUORUM_TEST(full_nodes_renew),
         QUORUM_TEST(nodes_cut_off),
         QUORUM_TEST(a_list_that_is_given_up_ends_at_the_nodes),
         QUORUM_TEST_FORGETFUL(emptied_nodes_sit_out),
