@@ -69,7 +69,8 @@ void dibs__serve_get_election(dibs__http_exchange *ex)
 static dibs__serve_lease *
 find_lead(const dibs__serve_session *se, const char *name)
 {
-    for (dibs__session_lease *at = se->machine.leases; at; at = at->next) {
+    for (dibs__session_lease *at = se->machine.leases.first; at && !at->over;
+         at = at->next) {
         dibs__serve_lease *le = (dibs__serve_lease *)at;
 
         if (at->stage == DIBS__STAGE_HELD && strcmp(le->name, name) == 0)

@@ -109,7 +109,8 @@ static void answer_session(dibs__http_exchange *ex, dibs__serve_session *se,
                         dibs__session_told_ms(&se->machine, now, INT64_MAX));
     dibsx_json_key(js, "leases");
     dibsx_json_open(js, '{');
-    for (dibs__session_lease *at = se->machine.leases; at; at = at->next) {
+    for (dibs__session_lease *at = se->machine.leases.first; at;
+         at = at->next) {
         dibsx_json_key(js, at->id);
         dibsx_json_open(js, '{');
         dibs__session_write_lease(js, (dibs__serve_lease *)at, now, whole);

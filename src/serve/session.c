@@ -347,13 +347,12 @@ void dibs__session_adopt(dibs__serve_session *se,
     dibs__serve_sessions *table = se->table;
     dibs__serve_lease *le = NULL;
     dibs_error err = {0};
-    dibs__session_todo todo;
     dibs_status rc;
 
     pthread_mutex_lock(&table->mutex);
     rc = put_new(se, req, dibsx_now(), &le, &err);
     if (rc == DIBS_OK)
-        (void)dibs__session_next(&se->machine, &todo); /* this is its start */
+        dibs__session_begun(&le->machine); /* this is its start */
     pthread_mutex_unlock(&table->mutex);
     if (rc != DIBS_OK)
         return;

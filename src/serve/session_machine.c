@@ -29,15 +29,15 @@ free_lease(dibs__session *s, dibs__session_lease *le, dibs__session_todo todo)
         le->todo = DIBS__SESSION_NOTHING; /* It has not begun. */
         le->asking = false;
     } else if (le->stage == DIBS__STAGE_WAITING) {
-        le->todo = DIBS__SESSION_CANCEL;
+        dibs__leases_want(&s->leases, le, DIBS__SESSION_CANCEL);
     } else if (le->stage == DIBS__STAGE_HELD) {
-        le->todo = todo;
+        dibs__leases_want(&s->leases, le, todo);
     } else {
         return;
     }
     le->stage = DIBS__STAGE_FREED;
     le->why = DIBS_OK;
-    le->order = ++s->orders;
+    dibs__leases_moved(&s->leases, le);
 }
 
 void dibs__session_finish(dibs__session *s, dibs__session_end why)
@@ -45,10 +45,13 @@ void dibs__session_finish(dibs__session *s, dibs__session_end why)
     if (s->end != DIBS__SESSION_OPEN)
         return;
     s->end = why;
-    for (dibs__session_lease *le = s->leases; le; le = le->next)
+    for (dibs__session_lease *le = s->leases.first, *next; le && !le->over;
+         le = next) {
+        next = le->next;
         free_lease(s, le,
                    why == DIBS__SESSION_DRAINED ? DIBS__SESSION_LEAVE
                                                 : DIBS__SESSION_RELEASE);
+    }
 }
 
 void dibs__session_tick(dibs__session *s, dibsx_nsec now)
@@ -68,34 +71,7 @@ bool dibs__session_beat(dibs__session *s, dibsx_nsec now)
 
 dibs__session_lease *dibs__session_find(const dibs__session *s, const char *id)
 {
-    dibs__session_lease *le = s->leases;
-
-    while (le && strcmp(le->id, id) != 0)
-        le = le->next;
-    return le;
-}
-
-static bool is_over(const dibs__session_lease *le)
-{
-    return !le->asking &&
-           (le->stage == DIBS__STAGE_FREED || le->stage == DIBS__STAGE_LOST);
-}
-
-static size_t count_leases(const dibs__session *s, bool over)
-{
-    size_t count = 0;
-
-    for (const dibs__session_lease *le = s->leases; le; le = le->next)
-        count += is_over(le) == over;
-    return count;
-}
-
-static void add_lease(dibs__session *s, dibs__session_lease *le, const char *id)
-{
-    memset(le, 0, sizeof(*le));
-    memcpy(le->id, id, strlen(id) + 1);
-    le->next = s->leases;
-    s->leases = le;
+    return dibs__leases_find(&s->leases, id);
 }
 
 dibs__session_put
@@ -111,12 +87,12 @@ dibs__session_put_lease(dibs__session *s, dibs__session_lease *fresh,
         return DIBS__PUT_ENDED;
     if (le)
         return DIBS__PUT_KNOWN;
-    if (count_leases(s, false) >= s->leases_max)
+    if (s->leases.live_count >= s->leases_max)
         return DIBS__PUT_FULL;
-    add_lease(s, fresh, id);
+    dibs__leases_add(&s->leases, fresh, id);
     fresh->stage = DIBS__STAGE_WAITING;
-    fresh->todo = DIBS__SESSION_START;
     fresh->asking = true;
+    dibs__leases_want(&s->leases, fresh, DIBS__SESSION_START);
     *found = fresh;
     return DIBS__PUT_NEW;
 }
@@ -128,10 +104,10 @@ bool dibs__session_remove(dibs__session *s, dibs__session_lease *fresh,
     bool known = le != NULL;
 
     if (!known) {
-        add_lease(s, fresh, id);
+        dibs__leases_add(&s->leases, fresh, id);
         le = fresh;
         le->stage = DIBS__STAGE_FREED;
-        le->order = ++s->orders;
+        dibs__leases_moved(&s->leases, le);
     }
     le->removed = true;
     free_lease(s, le, DIBS__SESSION_RELEASE);
@@ -150,15 +126,16 @@ void dibs__session_answered(dibs__session *s, dibs__session_lease *le,
         le->stage = DIBS__STAGE_HELD;
     } else if (rc == DIBS_OK) {
         /* One that was taken over has a client that believes in it. */
-        le->todo = s->end == DIBS__SESSION_DRAINED && !le->removed
-                       ? DIBS__SESSION_LEAVE
-                       : DIBS__SESSION_RELEASE;
+        dibs__leases_want(&s->leases, le,
+                          s->end == DIBS__SESSION_DRAINED && !le->removed
+                              ? DIBS__SESSION_LEAVE
+                              : DIBS__SESSION_RELEASE);
     } else {
         le->todo = DIBS__SESSION_NOTHING;
         le->stage = DIBS__STAGE_FREED;
         le->why = wanted ? rc : le->why;
-        le->order = ++s->orders;
     }
+    dibs__leases_moved(&s->leases, le);
 }
 
 void dibs__session_lost(dibs__session *s, dibs__session_lease *le)
@@ -166,38 +143,23 @@ void dibs__session_lost(dibs__session *s, dibs__session_lease *le)
     if (le->stage != DIBS__STAGE_HELD)
         return;
     le->stage = DIBS__STAGE_LOST;
-    le->order = ++s->orders;
+    dibs__leases_moved(&s->leases, le);
 }
 
 dibs__session_lease *
 dibs__session_next(dibs__session *s, dibs__session_todo *todo)
 {
-    for (dibs__session_lease *le = s->leases; le; le = le->next) {
-        *todo = le->todo;
-        if (le->todo == DIBS__SESSION_NOTHING)
-            continue;
-        le->todo = DIBS__SESSION_NOTHING;
-        return le;
-    }
-    *todo = DIBS__SESSION_NOTHING;
-    return NULL;
+    return dibs__leases_next(&s->leases, todo);
+}
+
+void dibs__session_begun(dibs__session_lease *le)
+{
+    le->todo = DIBS__SESSION_NOTHING;
 }
 
 dibs__session_lease *dibs__session_forgotten(dibs__session *s)
 {
-    dibs__session_lease **oldest = NULL, *taken;
-
-    if (count_leases(s, true) <= s->leases_max)
-        return NULL;
-    for (dibs__session_lease **at = &s->leases; *at; at = &(*at)->next)
-        if (is_over(*at) && (*at)->todo == DIBS__SESSION_NOTHING &&
-            (!oldest || (*at)->order < (*oldest)->order))
-            oldest = at;
-    if (!oldest)
-        return NULL;
-    taken = *oldest;
-    *oldest = taken->next;
-    return taken;
+    return dibs__leases_take_old(&s->leases, s->leases_max);
 }
 
 int64_t dibs__session_less_drift(int64_t span_ms)
@@ -248,15 +210,15 @@ check_lease(const dibs__session *s, const dibs__session_lease *le)
 
 const char *dibs__session_check(const dibs__session *s)
 {
-    if (count_leases(s, false) > s->leases_max)
+    const char *misplaced = dibs__leases_check(&s->leases);
+
+    if (misplaced)
+        return misplaced;
+    if (s->leases.live_count > s->leases_max)
         return "S6: a session has too many leases";
-    for (const dibs__session_lease *le = s->leases; le; le = le->next) {
+    for (const dibs__session_lease *le = s->leases.first; le; le = le->next) {
         const char *wrong = check_lease(s, le);
 
-        for (const dibs__session_lease *other = le->next; other && !wrong;
-             other = other->next)
-            if (strcmp(le->id, other->id) == 0)
-                wrong = "S3: an id has two leases";
         if (wrong)
             return wrong;
     }

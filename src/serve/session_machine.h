@@ -33,10 +33,9 @@
 #define DIBS_SERVE_SESSION_MACHINE_H
 
 #include "base/clock.h"
-#include <dibs/types.h>
+#include "serve/session_leases.h"
 
 enum {
-    DIBS__SESSION_ID_MAX = 64,
     DIBS__SESSION_TTL_MIN_MS = 2000,
     DIBS__SESSION_TTL_MAX_MS = 600000,
     DIBS__SESSION_BEATS_PER_TTL = 3
@@ -49,40 +48,12 @@ typedef enum dibs__session_end {
     DIBS__SESSION_DRAINED
 } dibs__session_end;
 
-typedef enum dibs__lease_stage {
-    DIBS__STAGE_WAITING,
-    DIBS__STAGE_HELD,
-    DIBS__STAGE_LOST,
-    DIBS__STAGE_FREED
-} dibs__lease_stage;
-
-typedef enum dibs__session_todo {
-    DIBS__SESSION_NOTHING,
-    DIBS__SESSION_START,   /* an acquire; then dibs__session_answered() */
-    DIBS__SESSION_CANCEL,  /* that acquire, whose answer is still to come */
-    DIBS__SESSION_RELEASE, /* the lease */
-    DIBS__SESSION_LEAVE    /* the lease, at the store, renewed */
-} dibs__session_todo;
-
-typedef struct dibs__session_lease {
-    struct dibs__session_lease *next;
-    char id[DIBS__SESSION_ID_MAX + 1];
-    dibs__lease_stage stage;
-    dibs__session_todo todo;
-    bool asking;     /* an acquire was started and has no answer */
-    bool removed;    /* by its client */
-    dibs_status why; /* FREED: the refusal; DIBS_OK: it was given back */
-    uint64_t fence;  /* HELD or after; 0 before */
-    uint64_t order;  /* in which leases ended */
-} dibs__session_lease;
-
 typedef struct dibs__session {
     int64_t ttl_ms;
     size_t leases_max;
     dibs__session_end end;
     dibsx_nsec valid_until;
-    dibs__session_lease *leases;
-    uint64_t orders;
+    dibs__session_leases leases;
 } dibs__session;
 
 /* Creating counts as a beat. */
@@ -127,6 +98,9 @@ void dibs__session_lost(dibs__session *s, dibs__session_lease *le);
 /* The next lease with something to do, NULL when there is none. It is done once. */
 dibs__session_lease *
 dibs__session_next(dibs__session *s, dibs__session_todo *todo);
+
+/* What is to be done with the lease is done by the caller already. */
+void dibs__session_begun(dibs__session_lease *le);
 
 /* Takes out the lease that has been over for longest when there are too many of
  * them; NULL: there are not. */

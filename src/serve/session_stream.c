@@ -98,7 +98,8 @@ static void tell_beat(dibs__serve_session *se, dibsx_nsec now, dibsx_buf *out)
     dibsx_json_pair_int(js, "clock_ms", now / DIBSX_MS);
     dibsx_json_key(js, "until_clock_ms");
     dibsx_json_open(js, '{');
-    for (dibs__session_lease *at = se->machine.leases; at; at = at->next) {
+    for (dibs__session_lease *at = se->machine.leases.first; at && !at->over;
+         at = at->next) {
         dibs__serve_lease *le = (dibs__serve_lease *)at;
 
         if (at->stage != DIBS__STAGE_HELD)
@@ -143,7 +144,7 @@ static void tell_news(const stream *st, dibs__serve_session *se, dibsx_buf *out)
 {
     dibsx_nsec now = dibsx_now();
 
-    for (dibs__session_lease *at = se->machine.leases;
+    for (dibs__session_lease *at = se->machine.leases.first;
          at && out->len < ROOM_MAX - EVENT_MAX; at = at->next)
         tell_lease((dibs__serve_lease *)at, now, out);
     /* The server asks a little before the moment, or a little after it. */
@@ -203,7 +204,8 @@ void dibs__session_stream_answer(dibs__serve_session *se,
     st->number = se->stream_number = ++se->table->streams;
     memcpy(st->session, se->id, sizeof(st->session));
     snprintf(st->caller, sizeof(st->caller), "%s", se->caller);
-    for (dibs__session_lease *at = se->machine.leases; at; at = at->next) {
+    for (dibs__session_lease *at = se->machine.leases.first; at;
+         at = at->next) {
         ((dibs__serve_lease *)at)->told = -1;
         ((dibs__serve_lease *)at)->told_yield = false;
     }

@@ -172,8 +172,8 @@ bool dibs__session_beaten(dibs__serve_session *se, dibsx_nsec now)
 {
     bool open = dibs__session_beat(&se->machine, now);
 
-    for (dibs__session_lease *at = se->machine.leases; at && open;
-         at = at->next) {
+    for (dibs__session_lease *at = se->machine.leases.first;
+         open && at && !at->over; at = at->next) {
         dibs__serve_lease *le = (dibs__serve_lease *)at;
 
         if (at->stage == DIBS__STAGE_HELD)
@@ -205,7 +205,8 @@ static void count_end(dibs__serve_session *se)
 
 static bool has_handles(const dibs__serve_session *se)
 {
-    for (const dibs__session_lease *at = se->machine.leases; at; at = at->next)
+    for (const dibs__session_lease *at = se->machine.leases.first; at;
+         at = at->next)
         if (((const dibs__serve_lease *)at)->lock)
             return true;
     return false;
@@ -215,7 +216,7 @@ static void free_session(dibs__serve_session *se)
 {
     dibs__session_lease *at, *next;
 
-    for (at = se->machine.leases; at; at = next) {
+    for (at = se->machine.leases.first; at; at = next) {
         next = at->next;
         dibs__session_lease_free((dibs__serve_lease *)at);
     }
@@ -374,7 +375,8 @@ void dibs__sessions_drain(dibs__serve_sessions *table, dibsx_nsec until)
 static bool any_handle(dibs__serve_session *se, void *arg)
 {
     (void)arg;
-    for (dibs__session_lease *at = se->machine.leases; at; at = at->next) {
+    for (dibs__session_lease *at = se->machine.leases.first; at;
+         at = at->next) {
         dibs__serve_lease *le = (dibs__serve_lease *)at;
 
         if (le->lock && !le->freeing)
@@ -423,7 +425,8 @@ static bool count_one(dibs__serve_session *se, void *arg)
         return false;
     out->stream += se->stream;
     out->heartbeat += !se->stream;
-    for (dibs__session_lease *at = se->machine.leases; at; at = at->next)
+    for (dibs__session_lease *at = se->machine.leases.first; at && !at->over;
+         at = at->next)
         out->leases += at->stage == DIBS__STAGE_HELD;
     return false;
 }
