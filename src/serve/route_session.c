@@ -111,6 +111,8 @@ static void answer_session(dibs__http_exchange *ex, dibs__serve_session *se,
     dibsx_json_open(js, '{');
     for (dibs__session_lease *at = se->machine.leases.first; at;
          at = at->next) {
+        if (!whole && at->over && at->removed)
+            continue; /* its client has done that */
         dibsx_json_key(js, at->id);
         dibsx_json_open(js, '{');
         dibs__session_write_lease(js, (dibs__serve_lease *)at, now, whole);

@@ -101,6 +101,8 @@ class Leases(SessionCase):
         self.remove(session, "a")
         self.await_free()
         self.assertEqual(self.state(session, "a")["state"], "freed")
+        beat = self.daemon.post(self.path(session) + "/beat", role="operate")
+        self.assertEqual((beat.status, beat.json["leases"]), (200, {}))
         self.put(session, "a", status=410, meta={"build": "7"}, ttl_ms=60000)
         self.remove(session)
         self.assert_problem(self.daemon.post(self.path(session) + "/beat", role="operate"), 404, "session-unknown")
