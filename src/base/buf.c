@@ -5,6 +5,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/buf.h"
 #include "base/alloc.h"
+#include "base/text.h"
 #include <assert.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -89,6 +90,19 @@ void dibsx_buf_putc(dibsx_buf *buf, char c)
         return;
     buf->data[buf->len++] = c;
     buf->data[buf->len] = '\0';
+}
+
+void dibsx_buf_put_uint(dibsx_buf *buf, uint64_t number)
+{
+    char digits[DIBSX_DIGITS_SIZE];
+
+    dibsx_buf_add(buf, digits, dibsx_digits(number, digits));
+}
+
+void dibsx_buf_expect(dibsx_buf *buf, size_t more)
+{
+    if (more <= buf->max - buf->len)
+        (void)make_room(buf, more);
 }
 
 /* Into the room that there is at first, which mostly serves. A text that does not fit there

@@ -10,6 +10,7 @@
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 typedef struct dibsx_buf {
     char *data; /* NULL until something is appended */
@@ -27,8 +28,12 @@ void dibsx_buf_fini(dibsx_buf *buf);
 void dibsx_buf_add(dibsx_buf *buf, const void *bytes, size_t len);
 void dibsx_buf_puts(dibsx_buf *buf, const char *text);
 void dibsx_buf_putc(dibsx_buf *buf, char c);
+void dibsx_buf_put_uint(dibsx_buf *buf, uint64_t number); /* its digits */
 void dibsx_buf_printf(dibsx_buf *buf, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+
+/* Makes room for so many bytes at once that are to come. */
+void dibsx_buf_expect(dibsx_buf *buf, size_t more);
 
 /* Empties it and forgets a failure; keeps the storage. */
 void dibsx_buf_reset(dibsx_buf *buf);

@@ -7,8 +7,6 @@
 #include <assert.h>
 #include <string.h>
 
-enum { NUMBER_MAX = 20 + 1 }; /* digits of 2^64, and a sign */
-
 void dibsx_json_init(dibsx_json *js, dibsx_buf *out)
 {
     *js = (dibsx_json){.out = out};
@@ -109,31 +107,19 @@ void dibsx_json_bytes(dibsx_json *js, const void *bytes, size_t len)
     put_string(js->out, bytes ? bytes : "", len);
 }
 
-/* Numbers are most of what long lists have: printf() takes several times as long. */
-static void put_number(dibsx_json *js, uint64_t number, bool negative)
-{
-    char digits[NUMBER_MAX];
-    size_t at = sizeof(digits);
-
-    do {
-        digits[--at] = (char)('0' + number % 10);
-        number /= 10;
-    } while (number);
-    if (negative)
-        digits[--at] = '-';
-    begin_item(js);
-    dibsx_buf_add(js->out, digits + at, sizeof(digits) - at);
-}
-
 void dibsx_json_int(dibsx_json *js, int64_t number)
 {
-    put_number(js, number < 0 ? 0 - (uint64_t)number : (uint64_t)number,
-               number < 0);
+    begin_item(js);
+    if (number < 0)
+        dibsx_buf_putc(js->out, '-');
+    dibsx_buf_put_uint(js->out,
+                       number < 0 ? 0 - (uint64_t)number : (uint64_t)number);
 }
 
 void dibsx_json_uint(dibsx_json *js, uint64_t number)
 {
-    put_number(js, number, false);
+    begin_item(js);
+    dibsx_buf_put_uint(js->out, number);
 }
 
 void dibsx_json_bool(dibsx_json *js, bool truth)

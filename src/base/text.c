@@ -54,6 +54,20 @@ size_t dibsx_utf8_len(const unsigned char *at, size_t len)
     return 0;
 }
 
+size_t dibsx_digits(uint64_t number, char out[DIBSX_DIGITS_SIZE])
+{
+    char digits[DIBSX_DIGITS_SIZE];
+    size_t at = sizeof(digits);
+
+    digits[--at] = '\0';
+    do {
+        digits[--at] = (char)('0' + number % 10);
+        number /= 10;
+    } while (number);
+    memcpy(out, digits + at, sizeof(digits) - at);
+    return sizeof(digits) - at - 1;
+}
+
 bool dibsx_has_word(const char *words, const char *word, size_t len)
 {
     while (*words) {

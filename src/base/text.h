@@ -4,9 +4,16 @@
 #define DIBS_BASE_TEXT_H
 
 #include "base/buf.h"
+#include <stdint.h>
+
+enum { DIBSX_DIGITS_SIZE = 21 }; /* of 2^64, and the NUL */
 
 /* The number that a hexadecimal digit stands for; -1 when it is none. */
 int dibsx_hex_value(char digit);
+
+/* Writes a number and a NUL; returns how many digits it has. printf() takes several times
+ * as long. */
+size_t dibsx_digits(uint64_t number, char out[DIBSX_DIGITS_SIZE]);
 
 /* Whether `words` ("open closed", a space between two) has this one of `len` bytes. */
 bool dibsx_has_word(const char *words, const char *word, size_t len);

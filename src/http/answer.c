@@ -6,6 +6,8 @@
 #include <strings.h>
 #include <time.h>
 
+enum { HEAD_LEN = 384 }; /* of most heads, without what routes set */
+
 static const char *phrase_of(int status)
 {
     static const struct {
@@ -79,9 +81,11 @@ static void add_form(dibsx_buf *out, const dibs__http_exchange *ex)
         dibsx_buf_puts(out, ex->type);
         dibsx_buf_puts(out, "\r\n");
     }
-    if (!ex->stream.pull)
-        dibsx_buf_printf(out, "Content-Length: %zu\r\n", ex->byte_count);
-    else if (!ex->head.old)
+    if (!ex->stream.pull) {
+        dibsx_buf_puts(out, "Content-Length: ");
+        dibsx_buf_put_uint(out, ex->byte_count);
+        dibsx_buf_puts(out, "\r\n");
+    } else if (!ex->head.old)
         dibsx_buf_puts(out, "Transfer-Encoding: chunked\r\n");
 }
 
@@ -111,8 +115,12 @@ void dibs__http_answer_head(dibs__http_exchange *ex)
 {
     dibsx_buf *out = &ex->out;
 
-    dibsx_buf_printf(out, "HTTP/1.1 %d %s\r\n", ex->status,
-                     phrase_of(ex->status));
+    dibsx_buf_expect(out, HEAD_LEN + ex->headers.len);
+    dibsx_buf_puts(out, "HTTP/1.1 ");
+    dibsx_buf_put_uint(out, (unsigned)ex->status);
+    dibsx_buf_putc(out, ' ');
+    dibsx_buf_puts(out, phrase_of(ex->status));
+    dibsx_buf_puts(out, "\r\n");
     add_date(out);
     add_form(out, ex);
     add_caching(out, ex);

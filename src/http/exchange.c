@@ -16,7 +16,8 @@
 enum {
     ANSWER_MAX = 16 * 1024 * 1024,
     HEAD_MAX = 8 * 1024,
-    HEADERS_MAX = 6 * 1024
+    HEADERS_MAX = 6 * 1024,
+    HEADERS_LEN = 160 /* of most answers */
 };
 
 dibs__http_exchange *dibs__http_exchange_new(dibs__http_link *link)
@@ -321,6 +322,7 @@ void dibs__http_refuse(dibs__http_exchange *ex, int status, const char *format,
 void dibs__http_set(dibs__http_exchange *ex, const char *name,
                     const char *value)
 {
+    dibsx_buf_expect(&ex->headers, HEADERS_LEN);
     dibsx_buf_puts(&ex->headers, name);
     dibsx_buf_puts(&ex->headers, ": ");
     dibsx_buf_puts(&ex->headers, value);

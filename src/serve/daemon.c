@@ -11,6 +11,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/rand.h"
+#include "base/text.h"
 #include "serve/notify.h"
 #include "serve/problem.h"
 #include "serve/routes.h"
@@ -29,9 +30,9 @@ enum { START_POLL_MS = 20, BODY_MAX = 64 * 1024, FILES_BESIDE = 128 };
 /* Every answer says which life of which daemon it is from. */
 static void stamp_answer(dibs__http_exchange *ex, const dibs__serve *sv)
 {
-    char clock[24];
+    char clock[DIBSX_DIGITS_SIZE];
 
-    snprintf(clock, sizeof(clock), "%lld", (long long)(dibsx_now() / DIBSX_MS));
+    (void)dibsx_digits((uint64_t)(dibsx_now() / DIBSX_MS), clock);
     dibs__http_set(ex, "Dibs-Epoch", sv->epoch);
     dibs__http_set(ex, "Dibs-Clock-Ms", clock);
 }
