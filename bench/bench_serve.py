@@ -29,7 +29,7 @@ from servetools import Daemon  # noqa: E402
 
 LINKS = 16
 # A session may make 20 requests a second and 100 at once, and a token has 256 of them: the load is spread over many.
-TOKENS, SESSIONS, LEASES = 6, 250, 10
+TOKENS, SESSIONS, LEASES = 6, 200, 10
 REST_S = 5  # after which a session may make 100 at once again
 
 # Each request is of the next session; threads begin at different ones.
@@ -49,12 +49,16 @@ end
 """
 BEAT = """at = at % #ids + 1
   return ask("POST", "/beat", "{}")"""
-# A connection for each thread, so that each gives back what it has. The id of a lease is used once, and a name in one run:
-# the last one of a run may stay held.
-PAIR = """if count % 2 == 0 then return ask("DELETE", lease) end
-  at = at % #ids + 1
-  lease = "/leases/p" .. start .. "-" .. os.time() .. "-" .. count
-  return ask("PUT", lease, '{"name":"' .. ids[at] .. "-" .. begun .. '"}')"""
+# Every second request gives back what was taken BEHIND requests ago, which is held by then: each link has one request under
+# way. The id of a lease is used once, and a name in one run: the last of a run stay held.
+BEHIND = 512
+PAIR = f"""local old = count - {BEHIND} - 1
+  if count % 2 == 0 and old > 0 then
+    at = old % #ids + 1
+    return ask("DELETE", "/leases/p" .. begun .. "-" .. old)
+  end
+  at = count % #ids + 1
+  return ask("PUT", "/leases/p" .. begun .. "-" .. count, '{{"name":"p' .. begun .. "-" .. count .. '"}}')"""
 
 
 def free_port():
@@ -128,7 +132,7 @@ def measure(wrk, daemon, bare, words):
         "GET /livez": ("/livez", {}, 1),
         f"beat of {LEASES} leases": ("/", {"script": SCRIPT % (*words, BEAT)}, 1),
         f"100 of {TOKENS * SESSIONS * LEASES:,} locks": ("/v1/locks?limit=100", {}, 1),
-        "acquire and release": ("/", {"script": SCRIPT % (*words, PAIR), "links": 2, "threads": 2}, 2),
+        "acquire and release": ("/", {"script": SCRIPT % (*words, PAIR)}, 2),
     }
     found = {what: [] for what in rows}
     for _ in range(ROUNDS):
