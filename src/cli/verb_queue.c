@@ -400,7 +400,8 @@ const dibs__verb dibs__verb_queue_ls = {
     .operands = "[PREFIX]",
     .summary = "list queues with the number of their items",
     .about = "A queue is there while it has an item, a dead letter, a worker "
-             "or a setting. On Redis this looks at all keys of the server.\n",
+             "or a setting, and for a while after: on Redis for a day. On "
+             "Redis this looks at all keys of the server.\n",
     .exits = "0 listed, even when there are none\n",
     .options = "json,names",
     .max_operands = 1,

@@ -312,9 +312,9 @@ static const dibs__option options[] = {
      .help = "Print the bytes as they are, without a newline after them."},
     {DIBS__ROW_TEXT("result", "TEXT"), .verbs = "queue ack",
      .otherwise = "none",
-     .help = "The result, up to 1 KiB, for the record of the item: queue peek "
-             "--place done shows it, if the queue keeps records (--keep-done "
-             "of queue set)."},
+     .help = "The result, cut to 1,023 bytes, for the record of the item: "
+             "queue peek --place done shows it, if the queue keeps records "
+             "(--keep-done of queue set)."},
     {DIBS__ROW_SPAN("delay", 0, DIBS__YEAR), .verbs = "queue nack",
      .otherwise = "2s, 4s, 8s .. 10m, by the attempt, with jitter",
      .help = "The item comes back after this long."},
