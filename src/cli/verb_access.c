@@ -181,7 +181,7 @@ const dibs__verb dibs__verb_access_add = {
                 "  dibs access add wall --role read\n"
                 "For a program, and tell the daemon:\n"
                 "  dibs access add billing --role operate > billing.token\n"
-                "  systemctl reload dibs\n",
+                "  systemctl reload dibs-serve\n",
     .exits = "0 made\n",
     .options = "json",
     .min_operands = 1,

@@ -96,12 +96,27 @@ dibs_status dibs__serve_tokens_load(dibs__serve_tokens *tokens,
     return rc;
 }
 
-static dibs_status
-write_file(const char *path, const dibsx_buf *text, dibs_error *err)
+/* Root may change the file of a daemon that is another user, who must be able to read
+ * it afterwards. */
+static bool keep_owner(int fd, const char *path)
 {
-    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC,
-                  S_IRUSR | S_IWUSR);
+    struct stat st;
+
+    return geteuid() != 0 || stat(path, &st) != 0 ||
+           fchown(fd, st.st_uid, st.st_gid) == 0;
+}
+
+/* The folder may be another user's: a file that is there already could be a link to one
+ * of root's. */
+static dibs_status write_file(const char *path, const char *before,
+                              const dibsx_buf *text, dibs_error *err)
+{
+    int fd = unlink(path) == 0 || errno == ENOENT
+                 ? open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
+                        S_IRUSR | S_IWUSR)
+                 : -1;
     bool done = fd >= 0 && fchmod(fd, S_IRUSR | S_IWUSR) == 0 &&
+                keep_owner(fd, before) &&
                 dibsx_write_all(fd, text->data, text->len) && fsync(fd) == 0;
     int number = errno;
 
@@ -119,7 +134,7 @@ replace(const char *path, const dibsx_buf *text, dibs_error *err)
     if (!dibsx_buf_ok(text) ||
         snprintf(fresh, sizeof(fresh), "%s.new", path) >= (int)sizeof(fresh))
         return dibsx_fail(err, DIBS_REFUSED, "%s: it is too long", path);
-    rc = write_file(fresh, text, err);
+    rc = write_file(fresh, path, text, err);
     if (rc == DIBS_OK && rename(fresh, path) != 0)
         rc = cannot("write", path, errno, err);
     return rc;

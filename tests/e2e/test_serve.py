@@ -139,6 +139,20 @@ class Lives(unittest.TestCase):
         self.assertIn("tokens:4:", daemon.await_event("reload_failed")["message"])
         self.assertEqual(daemon.get("/v1/whoami", role="admin").status, 200)
 
+    @unittest.skipUnless(os.geteuid() == 0, "only root can write the file of another user")
+    def test_root_leaves_the_file_to_its_user(self):
+        daemon = self.start()
+        os.chown(daemon.file, 65534, 65534)
+        with open(daemon.folder + "/private", "w", encoding="utf-8") as file:
+            file.write("of root\n")
+        os.link(daemon.folder + "/private", daemon.file + ".new")
+        for args in (["add", "late"], ["rm", "late"]):
+            daemon.dibs("access", *args, "--tokens", daemon.file)
+            state = os.stat(daemon.file)
+            self.assertEqual((state.st_uid, state.st_gid, state.st_mode & 0o777), (65534, 65534, 0o600))
+        state = os.stat(daemon.folder + "/private")
+        self.assertEqual((state.st_uid, state.st_size), (0, 8))
+
     def test_stop(self):
         daemon = Daemon("--base-path", "/dibs/")
         self.assertEqual(daemon.get("/dibs/livez", role=None).status, 200)
