@@ -18,8 +18,9 @@ static const dibs__option every_verb[] = {
              "file of the embedded store. file:PATH reads the URL from a file, "
              "to keep passwords out of command lines and environments."},
     {DIBS__SETTING_PREFIX, .metavar = "TEXT", .otherwise = "none",
-     .help = "Text put before every lock name and state key, such as "
-             "workflow:. Names are shown without it."},
+     .help = "Text put before every name in the store, of locks, values, "
+             "queues, topics and all others, such as workflow:. Names are "
+             "shown without it."},
     {DIBS__SETTING_STORE_TIMEOUT, .metavar = "DUR",
      .help = "The time limit of one operation in the store."},
     {DIBS__SETTING_CONFIG, .metavar = "FILE",
