@@ -61,6 +61,8 @@ static const dibs__option looking[] = {
     {DIBS__ROW_INTERVAL, .initial = "250ms", .verbs = "wait",
      .help = "The longest pause between two looks. They come sooner at first, "
              "and when a lease ends."},
+    {DIBS__ROW_INTERVAL, .initial = "1s", .verbs = "trail",
+     .help = "With --follow: how often to look for what was added."},
     {.name = "stale",
      .help = "Only leases whose holder seems to be gone: its process has ended "
              "on this host, or it has not renewed when it should have."},

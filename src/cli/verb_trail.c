@@ -179,7 +179,7 @@ const dibs__verb dibs__verb_trail = {
                 "  dibs trail nightly\n",
     .exits = "0 shown, even when it is empty\n"
              "128+N with --follow: ended by signal N\n",
-    .options = "json,interval",
+    .options = "json",
     .max_operands = 1,
     .kind = DIBS__LOCKS,
     .run = show_trail,
