@@ -61,7 +61,8 @@ const dibs__verb dibs__verb_join = {
         "dies, the seat ends after --ttl. While the store is out of reach the "
         "command goes on; when it is back, this process takes a seat again.\n"
         "A member counts for --min-nodes of an election with the name of the "
-        "group, from about four thirds of --ttl after it joined.\n",
+        "group, once it has been there for --ttl and a third of it, of "
+        "which at most --store-timeout counts.\n",
     .examples = "A worker that others can see:\n"
                 "  dibs join workers -- ./worker\n"
                 "With an address:\n"
