@@ -298,7 +298,7 @@ const dibs__verb dibs__verb_state_set = {
              "that begins with a dash.\n",
     .examples = "For an hour:\n"
                 "  dibs state set --expires 1h maintenance on\n",
-    .exits = "0 written, and safe on disk\n",
+    .exits = "0 written: on disk, on Redis as appendfsync says\n",
     .options = "json",
     .min_operands = 2,
     .max_operands = 2,
@@ -314,7 +314,7 @@ const dibs__verb dibs__verb_state_cas = {
              "- reads standard input.\n",
     .examples = "Only if nobody was first:\n"
                 "  dibs state cas phase 0 started\n",
-    .exits = "0 written, and safe on disk\n"
+    .exits = "0 written: on disk, on Redis as appendfsync says\n"
              "1 another version is there; nothing was changed\n",
     .options = "json",
     .min_operands = 3,
