@@ -121,6 +121,33 @@ static void options(dibsx_buf *out, const char *verb, bool global)
         dibsx_buf_puts(out, ".El\n");
 }
 
+/* The verbs whose option has the variable: others have one of that name without it. */
+static void variable_readers(dibsx_buf *out, const dibs__option *option)
+{
+    const char *before = "of ";
+
+    for (size_t v = 0; v < dibs__verb_count; v++) {
+        const char *verb = dibs__verbs[v]->name;
+
+        if (!dibs__option_has_verb(option, verb))
+            continue;
+        dibsx_buf_printf(out, "%s%s", before, verb);
+        before = ",\n";
+    }
+    dibsx_buf_puts(out, ".\n");
+}
+
+static void
+variable_item(dibsx_buf *out, const dibs__option *option, const char *verb)
+{
+    bool plain = verb || dibs__option_global(option);
+
+    dibsx_buf_printf(out, ".It Ev %s\nThe default of\n.Fl \\-%s%s\n",
+                     option->env, option->name, plain ? " ." : "");
+    if (!plain)
+        variable_readers(out, option);
+}
+
 /* Only what the verb reads; NULL for all. */
 static void environment(dibsx_buf *out, const char *verb)
 {
@@ -129,8 +156,7 @@ static void environment(dibsx_buf *out, const char *verb)
         const dibs__option *option = dibs__option_at(i);
 
         if (option->env && (!verb || dibs__option_has_verb(option, verb)))
-            dibsx_buf_printf(out, ".It Ev %s\nThe default of\n.Fl \\-%s .\n",
-                             option->env, option->name);
+            variable_item(out, option, verb);
     }
     dibsx_buf_puts(out, ".It Ev NO_COLOR\nIf it is not empty, colour is off by "
                         "default.\n.El\n");

@@ -76,6 +76,12 @@ class ManPages(Case):
                      b"DIBS_LOCK_FENCE_1", b"DIBS_PROGRESS_FD", b"sticky"):
             self.assertIn(part, text)
 
+    def test_variables_have_their_verbs(self):
+        items = dict(re.findall(r"\.It Ev (DIBS_\w+)\nThe default of\n\.Fl ((?:(?!\.It|\.El).*\n)+)", self.text("man/dibs.1")))
+        self.assertEqual(items["DIBS_URL"], "\\-url .\n")
+        self.assertEqual(items["DIBS_WAIT"], "\\-wait\nof run,\nacquire.\n")
+        self.assertEqual(items["DIBS_SERVE_BOARD"], "\\-board\nof serve.\n")
+
     def test_they_can_be_made_again(self):
         self.env["SOURCE_DATE_EPOCH"] = "0"
         self.ok("help", "--man", self.path("man"))
