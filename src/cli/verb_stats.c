@@ -203,7 +203,7 @@ const dibs__verb dibs__verb_stats = {
         "--share-stats, DIBS_SHARE_STATS=1 or share_stats: yes in the "
         "configuration, programs with share_stats in their options. It is "
         "as of a few seconds ago and forgets a name after a day without "
-        "use.\n",
+        "use. A lock of acquire counts as held until its token is printed.\n",
     .examples = "The most contended names:\n"
                 "  dibs stats | head\n",
     .exits = "0 shown, even when there is nothing\n",
