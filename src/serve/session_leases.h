@@ -43,7 +43,7 @@ typedef struct dibs__session_lease {
 } dibs__session_lease;
 
 typedef struct dibs__session_leases {
-    /* Those that are over come last, in the order in which they ended; `over` is the first
+    /* Leases that are over come last, in the order in which they ended; `over` is the first
      * of them. */
     dibs__session_lease *first, *last, *over;
     size_t live_count, over_count;

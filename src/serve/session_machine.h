@@ -99,7 +99,7 @@ void dibs__session_lost(dibs__session *s, dibs__session_lease *le);
 dibs__session_lease *
 dibs__session_next(dibs__session *s, dibs__session_todo *todo);
 
-/* What is to be done with the lease is done by the caller already. */
+/* The caller has done already what is to be done with the lease. */
 void dibs__session_begun(dibs__session_lease *le);
 
 /* Takes out the lease that has been over for longest when there are too many of
