@@ -8,6 +8,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/rand.h"
+#include "http/lasting.h"
 #include "http/sse.h"
 #include <inttypes.h>
 #include <stdio.h>

@@ -4,8 +4,9 @@
  * runs, to the server's loop before and after. Texts borrowed from it live until
  * the function returns.
  *
- * An answer is a JSON object, bytes, or a stream. The last one that the function
- * begins counts; the server lets go of the others. HEAD gets the head of each. */
+ * An answer is a JSON object, bytes, or a stream (http/lasting.h). The last one that
+ * the function begins counts; the server lets go of the others. HEAD gets the head of
+ * each. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_HTTP_EXCHANGE_H
 #define DIBS_HTTP_EXCHANGE_H
@@ -89,54 +90,6 @@ void dibs__http_answer_none(dibs__http_exchange *ex, int status);
  * (If-None-Match), and the answer is 304. Clients ask again at each use. */
 DIBS_MUST_CHECK bool
 dibs__http_not_modified(dibs__http_exchange *ex, const char *etag);
-
-/* An answer that is to come later. The function of the route returns without one,
- * and the connection waits without a thread.
- *
- * `ask` is called at once, after every dibs__http_wake(), and with `over` at the end
- * of the wait or when the server stops. It answers and returns true; false: there is
- * nothing to answer yet. `gone` is called once afterwards, also when the client has
- * left. Both on the loop thread: they must not block. */
-typedef struct dibs__http_later {
-    bool (*ask)(dibs__http_exchange *ex, void *arg, bool over);
-    void (*gone)(void *arg);
-    void *arg;
-    int64_t wait_ms; /* at least 1 */
-} dibs__http_later;
-
-void dibs__http_answer_later(dibs__http_exchange *ex,
-                             const dibs__http_later *later);
-
-enum { DIBS__HTTP_PULL_MAX = 64 * 1024 }; /* bytes that a pull may append */
-
-/* Appends the next bytes of a stream. Nothing appended: there are none yet, and
- * the server asks again after dibs__http_wake(). False: the stream ends after
- * these. Loop thread: must not block. */
-typedef bool dibs__http_pull_fn(void *arg, dibsx_buf *out);
-
-/* The stream is over: it has ended, was refused, its client has gone, or the
- * server stops. Called once, after the last pull. Any thread of the server. */
-typedef void dibs__http_gone_fn(void *arg);
-
-/* Texts are borrowed until `gone`. A stream has no queue of its own: it is asked
- * for more when the client has taken what was given before. */
-typedef struct dibs__http_stream {
-    const char *type; /* "text/event-stream" */
-    dibs__http_pull_fn *pull;
-    dibs__http_gone_fn *gone;
-    void *arg;
-    int64_t idle_ms;  /* after so long without bytes ...; 0: never */
-    const char *idle; /* ... these are sent: ": beat\n\n" */
-} dibs__http_stream;
-
-/* Answers with a stream, and status 200. 503 instead when there are too many
- * (dibs__http_opts.streams_max). */
-void dibs__http_answer_stream(dibs__http_exchange *ex,
-                              const dibs__http_stream *stream);
-
-/* Bytes that were sent to the client and that its kernel has not acknowledged; -1:
- * nobody knows. Loop thread, while the exchange has its connection. */
-int dibs__http_unacked(const dibs__http_exchange *ex);
 
 /* Answers with an error in the one shape that the server has for them. */
 void dibs__http_refuse(dibs__http_exchange *ex, int status, const char *format,

@@ -8,6 +8,7 @@
 #include "base/heap.h"
 #include "http/chunks.h"
 #include "http/head.h"
+#include "http/lasting.h"
 #include "http/pool.h"
 #include "http/server.h"
 #include "http/tls.h"
@@ -100,9 +101,8 @@ struct dibs__http_server {
     /* Loop thread only. */
     dibsx_heap dues;
     dibs__http_link *links;
-    size_t link_count;
+    size_t link_count, stream_count;
     size_t under_way; /* exchanges that are working or sending, and streams */
-    size_t stream_count;
     dibs__http_door doors[DIBS__HTTP_LISTENERS_MAX];
     size_t door_count;
     dibsx_nsec listen_at;  /* DIBSX_NEVER, or when to try to accept again */

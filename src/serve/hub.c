@@ -3,6 +3,7 @@
 #include "serve/hub.h"
 #include "base/alloc.h"
 #include "base/json.h"
+#include "http/lasting.h"
 #include "http/sse.h"
 #include "serve/daemon.h"
 #include "serve/problem.h"

@@ -6,6 +6,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "http/lasting.h"
 #include "serve/ask.h"
 #include "serve/daemon.h"
 #include "serve/problem.h"

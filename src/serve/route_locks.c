@@ -2,6 +2,7 @@
  * the server. */
 /* SPDX-License-Identifier: MIT */
 #include "base/alloc.h"
+#include "http/lasting.h"
 #include "serve/ask.h"
 #include "serve/daemon.h"
 #include "serve/list.h"

@@ -4,6 +4,7 @@
  * that waits keeps texts, not pointers: the session may be gone when it is asked. */
 /* SPDX-License-Identifier: MIT */
 #include "base/alloc.h"
+#include "http/lasting.h"
 #include "serve/ask.h"
 #include "serve/daemon.h"
 #include "serve/problem.h"

@@ -10,6 +10,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "serve/session_stream.h"
 #include "base/alloc.h"
+#include "http/lasting.h"
 #include "http/sse.h"
 #include "serve/gate.h"
 #include "serve/problem.h"

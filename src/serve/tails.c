@@ -5,6 +5,7 @@
 #include "base/cond.h"
 #include "base/fail.h"
 #include "base/thread.h"
+#include "http/lasting.h"
 #include "http/sse.h"
 #include "serve/gate.h"
 #include "serve/problem.h"

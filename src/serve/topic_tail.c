@@ -6,6 +6,7 @@
 #include "base/cond.h"
 #include "base/fail.h"
 #include "base/thread.h"
+#include "http/lasting.h"
 #include "http/sse.h"
 #include "serve/daemon.h"
 #include "serve/problem.h"

@@ -3,6 +3,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "serve/want.h"
 #include "base/alloc.h"
+#include "http/lasting.h"
 #include "serve/daemon.h"
 #include "serve/problem.h"
 #include <pthread.h>

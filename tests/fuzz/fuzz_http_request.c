@@ -3,6 +3,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "fuzz.h"
 #include "http/exchange.h"
+#include "http/lasting.h"
 #include "http/server.h"
 
 #include <errno.h>

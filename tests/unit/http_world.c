@@ -1,6 +1,7 @@
 /* http_world.c - see http_world.h. */
 /* SPDX-License-Identifier: MIT */
 #include "http_world.h"
+#include "http/lasting.h"
 
 #include <errno.h>
 #include <netinet/in.h>
