@@ -91,6 +91,22 @@ const char *dibs__http_header(const dibs__http_exchange *ex, const char *name)
     return dibs__http_head_get(&ex->head, name);
 }
 
+bool dibs__http_header_all(const dibs__http_exchange *ex, const char *name,
+                           dibsx_buf *out)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < ex->head.field_count; i++) {
+        const dibs__http_field *field = &ex->head.fields[i];
+
+        if (strcasecmp(field->name, name) != 0)
+            continue;
+        dibsx_buf_puts(out, count++ > 0 ? ", " : "");
+        dibsx_buf_puts(out, field->value);
+    }
+    return count > 0;
+}
+
 const char *dibs__http_method(const dibs__http_exchange *ex)
 {
     return ex->head.method;

@@ -26,6 +26,11 @@ const char *dibs__http_query(const dibs__http_exchange *ex, const char *key);
 const char *dibs__http_header(const dibs__http_exchange *ex, const char *name);
 const char *dibs__http_stray(const dibs__http_exchange *ex);
 
+/* Appends all lines of a header that may come several times, as one list with commas;
+ * false: there is none. */
+bool dibs__http_header_all(const dibs__http_exchange *ex, const char *name,
+                           dibsx_buf *out);
+
 /* "GET", or "HEAD" of a route for it; and the target as the client sent it:
  * "/dibs/v1/locks?q=x". */
 const char *dibs__http_method(const dibs__http_exchange *ex);

@@ -16,6 +16,9 @@
  * over. Known tokens pass. */
 enum { FAILURES_MAX = 10, FAILURES_MS = 60000 };
 
+/* A head of the largest size fits, with a comma for each of its lines. */
+enum { FORWARDED_MAX = 32 * 1024 };
+
 _Static_assert(sizeof(dibs__serve_caller) <= DIBS__HTTP_NOTE_MAX,
                "a caller fits into the note of an exchange");
 
@@ -54,12 +57,25 @@ void dibs__serve_client_of(const dibs__http_exchange *ex,
 {
     const dibs__serve *sv = dibs__http_arg(ex);
     char peer[DIBS__HTTP_PEER_MAX];
+    dibsx_buf one, other;
+    bool has_one, has_other;
 
     dibs__http_peer(ex, peer);
-    dibs__serve_client_address(&sv->proxies, peer,
-                               dibs__http_header(ex, "Forwarded"),
-                               dibs__http_header(ex, "X-Forwarded-For"), out,
-                               DIBS__HTTP_PEER_MAX);
+    memcpy(out, peer, sizeof(peer));
+    if (!dibs__serve_nets_have(&sv->proxies, peer))
+        return;
+    dibsx_buf_init(&one, FORWARDED_MAX);
+    dibsx_buf_init(&other, FORWARDED_MAX);
+    has_one = dibs__http_header_all(ex, "Forwarded", &one);
+    has_other = dibs__http_header_all(ex, "X-Forwarded-For", &other);
+    /* A proxy adds its line at the end, which a list that is cut off lacks. */
+    if (dibsx_buf_ok(&one) && dibsx_buf_ok(&other))
+        dibs__serve_client_address(&sv->proxies, peer,
+                                   has_one ? dibsx_buf_text(&one) : NULL,
+                                   has_other ? dibsx_buf_text(&other) : NULL,
+                                   out, DIBS__HTTP_PEER_MAX);
+    dibsx_buf_fini(&one);
+    dibsx_buf_fini(&other);
 }
 
 const dibs__serve_caller *dibs__serve_caller_of(dibs__http_exchange *ex)

@@ -165,22 +165,37 @@ last_element(const char *text, size_t *end, const char **element, size_t *len)
     return true;
 }
 
+/* The client as one of the headers names it; `has_keys`: as Forwarded does. */
+static void follow_header(const dibs__serve_nets *trusted, const char *peer,
+                          const char *text, bool has_keys, char out[TEXT_MAX])
+{
+    const char *element;
+    size_t end = strlen(text), len;
+    char next[TEXT_MAX];
+
+    snprintf(out, TEXT_MAX, "%s", peer);
+    while (dibs__serve_nets_have(trusted, out) &&
+           last_element(text, &end, &element, &len)) {
+        if (has_keys)
+            element = find_for(element, len, &len);
+        if (!element || !copy_address(element, len, next, sizeof(next)))
+            return;
+        snprintf(out, TEXT_MAX, "%s", next);
+    }
+}
+
 void dibs__serve_client_address(const dibs__serve_nets *trusted,
                                 const char *peer, const char *forwarded,
                                 const char *forwarded_for, char *out,
                                 size_t size)
 {
-    const char *text = forwarded ? forwarded : forwarded_for, *element;
-    size_t end = text ? strlen(text) : 0, len;
-    char next[TEXT_MAX];
+    char one[TEXT_MAX], other[TEXT_MAX];
 
-    snprintf(out, size, "%s", peer);
-    while (dibs__serve_nets_have(trusted, out) &&
-           last_element(text ? text : "", &end, &element, &len)) {
-        if (forwarded)
-            element = find_for(element, len, &len);
-        if (!element || !copy_address(element, len, next, sizeof(next)))
-            return;
-        snprintf(out, size, "%s", next);
-    }
+    follow_header(trusted, peer, forwarded ? forwarded : "", true, one);
+    follow_header(trusted, peer, forwarded_for ? forwarded_for : "", false,
+                  other);
+    if (forwarded && forwarded_for && strcmp(one, other) != 0)
+        snprintf(out, size, "%s", peer);
+    else
+        snprintf(out, size, "%s", forwarded ? one : other);
 }

@@ -29,8 +29,9 @@ bool dibs__serve_nets_have(const dibs__serve_nets *nets, const char *address);
 bool dibs__serve_is_loopback(const char *address);
 
 /* The client of a request that came from `peer`: as the headers name it, from right to
- * left, as far as trusted proxies wrote them. `forwarded` counts before the other. Without
- * a name that can be read it is the last proxy that can. */
+ * left, as far as trusted proxies wrote them. Without a name that can be read it is the
+ * last proxy that can. If both headers are there and name different clients it is `peer`:
+ * a proxy that writes one of them passes the other on as the client sent it. */
 void dibs__serve_client_address(const dibs__serve_nets *trusted,
                                 const char *peer, const char *forwarded,
                                 const char *forwarded_for, char *out,

@@ -255,25 +255,36 @@ class Listeners(unittest.TestCase):
     def test_metrics_token_is_its_own(self):
         self.assertEqual(ask_on(self.on_port("api"), "GET", "/metrics").status, 401)
 
-    def address_of(self, request, **headers):
+    def address_of(self, request, *lines):
         """The address in the log of a request to the first listener, whose peer is a trusted proxy."""
-        ask_on(self.on_port("api"), "GET", "/v1/whoami", self.daemon.tokens["operate"],
-               headers={"X-Request-Id": request, **headers})
+        connection = self.on_port("api")
+        connection.putrequest("GET", "/v1/whoami")
+        for name, value in (("Authorization", "Bearer " + self.daemon.tokens["operate"]), ("X-Request-Id", request), *lines):
+            connection.putheader(name, value)
+        connection.endheaders()
+        self.assertEqual(Answer(connection.getresponse()).status, 200)
         return wait_until(lambda: [line["from"] for line in self.daemon.log() if line.get("request") == request],
                           "the line of the request")[0]
 
     def test_clients_behind_proxies(self):
-        cases = (({}, "127.0.0.1"),
-                 ({"X-Forwarded-For": "203.0.113.9"}, "203.0.113.9"),
+        listed, named = "X-Forwarded-For", "Forwarded"
+        cases = (((), "127.0.0.1"),
+                 (((listed, "203.0.113.9"),), "203.0.113.9"),
                  # The client wrote the first one.
-                 ({"X-Forwarded-For": "198.51.100.1, 203.0.113.9, 10.1.2.3"}, "203.0.113.9"),
-                 ({"Forwarded": 'for=198.51.100.1, proto=https;For="[2001:db8::1]:443"'}, "2001:db8::1"),
-                 ({"Forwarded": "for=203.0.113.7", "X-Forwarded-For": "198.51.100.1"}, "203.0.113.7"),
-                 ({"X-Forwarded-For": "not an address"}, "127.0.0.1"),
-                 ({"Forwarded": "by=1.2.3.4"}, "127.0.0.1"))
-        for i, (headers, expected) in enumerate(cases):
-            with self.subTest(headers):
-                self.assertEqual(self.address_of(f"proxy-{i}", **headers), expected)
+                 (((listed, "198.51.100.1, 203.0.113.9, 10.1.2.3"),), "203.0.113.9"),
+                 (((named, 'for=198.51.100.1, proto=https;For="[2001:db8::1]:443"'),), "2001:db8::1"),
+                 (((listed, "not an address"),), "127.0.0.1"),
+                 (((named, "by=1.2.3.4"),), "127.0.0.1"),
+                 # A proxy may add a line of its own below that of the client.
+                 (((listed, "198.51.100.1"), (listed, "203.0.113.9")), "203.0.113.9"),
+                 (((named, "for=198.51.100.1"), ("X-Other", "1"), ("forwarded", "for=203.0.113.9")), "203.0.113.9"),
+                 (((listed, "198.51.100.1"), (listed, "203.0.113.9"), (listed, "10.1.2.3")), "203.0.113.9"),
+                 # The proxy wrote one of the two, and the client the other.
+                 (((named, "for=198.51.100.1"), (listed, "203.0.113.7")), "127.0.0.1"),
+                 (((named, "for=203.0.113.7"), (listed, "203.0.113.7")), "203.0.113.7"))
+        for i, (lines, expected) in enumerate(cases):
+            with self.subTest(lines):
+                self.assertEqual(self.address_of(f"proxy-{i}", *lines), expected)
 
     def test_spoofed_header_does_not_help(self):
         """trudesk#667: an address that is no trusted proxy guesses tokens under many names."""

@@ -603,6 +603,27 @@ static void test_only_trusted_proxies_name_their_clients(void **state)
     assert_string_equal(client_of("unix:0", "1.2.3.4"), "unix:0");
 }
 
+static const char *client_of_both(const char *forwarded, const char *other)
+{
+    static char out[64];
+    dibs__serve_nets nets;
+
+    assert_int_equal(dibs__serve_nets_read("10.0.0.0/8", &nets, NULL), DIBS_OK);
+    dibs__serve_client_address(&nets, "10.0.0.1", forwarded, other, out,
+                               sizeof(out));
+    return out;
+}
+
+static void test_headers_that_differ_name_the_proxy(void **state)
+{
+    (void)state;
+    assert_string_equal(client_of_both("for=1.2.3.4", NULL), "1.2.3.4");
+    assert_string_equal(client_of_both("for=1.2.3.4", "1.2.3.4"), "1.2.3.4");
+    assert_string_equal(client_of_both("for=6.6.6.6", "1.2.3.4"), "10.0.0.1");
+    assert_string_equal(client_of_both("by=1.2.3.4", "1.2.3.4"), "10.0.0.1");
+    assert_string_equal(client_of_both("for=1.2.3.4", ""), "10.0.0.1");
+}
+
 static void test_quota(void **state)
 {
     static dibs__serve_quota quotas[DIBS__SERVE_PEERS_MAX];
@@ -631,6 +652,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_networks),
         cmocka_unit_test(test_only_trusted_proxies_name_their_clients),
+        cmocka_unit_test(test_headers_that_differ_name_the_proxy),
         cmocka_unit_test(test_quota),
         cmocka_unit_test(tokens_are_recognised),
         cmocka_unit_test(bad_lines_are_refused),
