@@ -43,8 +43,9 @@ typedef struct part {
     dibs__bound bound; /* first */
     dibs_queue *queue;
     delivery *first;
-    size_t count, asked; /* in hand; that reserves may still bring */
-    uint64_t numbers;    /* that reserves were given */
+    size_t count, asked;       /* in hand; that reserves may still bring */
+    struct reserve *under_way; /* those with a key that still wait */
+    uint64_t numbers;          /* that reserves were given */
     char settled[SETTLED_KEPT][DELIVERY_SIZE + 8]; /* "TOKEN how" */
     size_t settled_next;
 } part;
@@ -98,14 +99,15 @@ static dibs__bound *make_part(dibs__serve_bounds *table, const char *name,
 
 /* -- Reserving. */
 
-/* A reserve under way. The thread and the request share it; the last one frees it. */
+/* A reserve under way. The thread and its requests share it; the last one frees it. */
 typedef struct reserve {
+    struct reserve *next; /* in the part's list */
     part *pt;
     uint64_t number;
     size_t want, users;
     int64_t wait_ms;
     char key[KEY_MAX + 1];
-    bool done, gone; /* the thread has its answer; the request has ended */
+    bool done, gone; /* the thread has its answer; a request has ended */
     bool told;       /* the client knows what is in hand */
     dibs_error err;
 } reserve;
@@ -115,6 +117,27 @@ static void drop_reserve(reserve *rv)
 {
     if (--rv->users == 0)
         dibsx_free(rv);
+}
+
+/* A request that comes again while the first still waits. Locks: the table's mutex. */
+static reserve *find_under_way(const part *pt, const char *key)
+{
+    reserve *rv = *key ? pt->under_way : NULL;
+
+    while (rv && strcmp(rv->key, key) != 0)
+        rv = rv->next;
+    return rv;
+}
+
+/* Locks: the table's mutex. */
+static void end_under_way(part *pt, const reserve *rv)
+{
+    reserve **at = &pt->under_way;
+
+    while (*at && *at != rv)
+        at = &(*at)->next;
+    if (*at)
+        *at = rv->next;
 }
 
 /* Locks: the table's mutex. */
@@ -210,6 +233,7 @@ static void wait_for_items(dibs__bound *bound, void *arg)
     rv->err = err;
     rv->err.status = rc;
     rv->done = true;
+    end_under_way(pt, rv);
     if (rv->gone && !rv->key[0])
         give_back(rv);
     drop_reserve(rv);
@@ -318,8 +342,12 @@ static dibs_status begin_reserve(part *pt, reserve *rv, dibs_error *err)
     rv->number = ++pt->numbers;
     pt->asked += rv->want;
     rc = dibs__bound_call(&pt->bound, wait_for_items, rv, err);
-    if (rc != DIBS_OK)
+    if (rc != DIBS_OK) {
         pt->asked -= rv->want;
+    } else if (rv->key[0]) {
+        rv->next = pt->under_way;
+        pt->under_way = rv;
+    }
     return rc;
 }
 
@@ -345,31 +373,47 @@ static bool read_head(dibs__http_exchange *ex, const dibsx_json_node *body,
     return true;
 }
 
+/* Answers, or sets *waits to the reserve that is to bring the answer: this one, or one
+ * with its key that is under way. Locks: the table's mutex. */
+static dibs_status answer_or_wait(dibs__http_exchange *ex, part *pt,
+                                  reserve *rv, reserve **waits, dibs_error *err)
+{
+    delivery *got[COUNT_MAX];
+    dibs_status rc = DIBS_OK;
+
+    *waits = find_under_way(pt, rv->key);
+    if (*waits) {
+        (*waits)->users++;
+    } else if (find_brought(pt, 0, rv->key, got) > 0) {
+        answer_items(ex, pt, rv);
+    } else {
+        rc = begin_reserve(pt, rv, err);
+        *waits = rc == DIBS_OK ? rv : NULL;
+    }
+    return rc;
+}
+
 static void start_reserve(dibs__http_exchange *ex, part *pt, reserve *rv)
 {
     dibs__serve_bounds *table = pt->bound.table;
-    delivery *got[COUNT_MAX];
     dibs_error err = {0};
-    dibs_status rc = DIBS_OK;
-    size_t count;
+    reserve *waits;
+    dibs_status rc;
 
     pthread_mutex_lock(&table->mutex);
-    count = find_brought(pt, 0, rv->key, got);
-    if (count > 0)
-        answer_items(ex, pt, rv);
-    else
-        rc = begin_reserve(pt, rv, &err);
+    rc = answer_or_wait(ex, pt, rv, &waits, &err);
     pthread_mutex_unlock(&table->mutex);
     if (rc != DIBS_OK)
         dibs__serve_refuse_bound(ex, &err);
-    if (rc != DIBS_OK || count > 0) {
+    if (waits != rv)
         dibsx_free(rv);
+    if (!waits) {
         dibs__bound_let_go(&pt->bound);
         return;
     }
     dibs__http_answer_later(ex, &(dibs__http_later){.ask = ask_items,
                                                     .gone = end_reserve,
-                                                    .arg = rv,
+                                                    .arg = waits,
                                                     .wait_ms = WAIT_MAX_MS +
                                                                BEYOND_MS});
 }

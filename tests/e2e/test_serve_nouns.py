@@ -1,13 +1,14 @@
 """`dibs serve`: elections, groups, barriers, latches, topics, queues, breakers and limits."""
 # SPDX-License-Identifier: MIT
 import base64
+import concurrent.futures
 import json
 import signal
 import subprocess
 import threading
 import unittest
 
-from runtools import DIBS, main, wait_until
+from runtools import DIBS, PATIENCE, main, wait_until
 from servetools import URL, ServeCase
 
 
@@ -453,6 +454,22 @@ class Queues:
         # A wait ends with what comes.
         threading.Timer(0.05, self.push, (name, "fresh")).start()
         self.assertEqual(self.reserve(name, session, wait_ms=25000).json["items"][0]["data"], "fresh")
+        self.end(session)
+
+    def test_reserve_sent_again_while_it_waits(self):
+        """The second request has the key of one that waits: both get the one message, and no other."""
+        name, session = self.name(), self.session()
+        with concurrent.futures.ThreadPoolExecutor(3) as pool:
+            first = pool.submit(self.reserve, name, session, key="r1", wait_ms=25000)
+            wait_until(lambda: self.daemon.get(f"/v1/queues/{name}").json.get("waiting") == 1, "the first request in the queue")
+            # These would not wait themselves.
+            others = [pool.submit(self.reserve, name, session, key="r1") for _ in range(2)]
+            self.assertEqual(self.reserve(name, session, key="r2").json, {"items": []})
+            self.push(name, "m0")
+            self.push(name, "m1")
+            got = [[item["data"] for item in future.result(PATIENCE).json["items"]] for future in (first, *others)]
+        self.assertEqual(got, [["m0"]] * 3)
+        self.assertEqual([item["data"] for item in self.reserve(name, session, key="r2").json["items"]], ["m1"])
         self.end(session)
 
     def test_operator(self):
