@@ -30,6 +30,10 @@ enum { DIBS__HTTP_PULL_MAX = 64 * 1024 }; /* bytes that a pull may append */
  * these. Loop thread: must not block. */
 typedef bool dibs__http_pull_fn(void *arg, dibsx_buf *out);
 
+/* Moves bytes into a pull, as many as it may append. True: some are left, so that a
+ * frame may be out in part. */
+DIBS_MUST_CHECK bool dibs__http_pull_part(dibsx_buf *from, dibsx_buf *out);
+
 /* The stream is over: it has ended, was refused, its client has gone, or the
  * server stops. Called once, after the last pull. Any thread of the server. */
 typedef void dibs__http_gone_fn(void *arg);

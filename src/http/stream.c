@@ -13,6 +13,7 @@
 #include <linux/sockios.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
@@ -72,14 +73,15 @@ void dibs__http_stream_fill(dibs__http_exchange *ex)
     frame(ex);
 }
 
-/* Asks for the next portion; false: there is none yet. */
+/* Asks for the next portion; false: there is none yet. One that did not fit is the end:
+ * what was lost of it would be missing among the next ones. */
 static bool refill(dibs__http_exchange *ex)
 {
     renew_portion(ex);
     dibsx_buf_reset(&ex->out);
     ex->sent = 0;
     dibs__http_stream_fill(ex);
-    return ex->ended || ex->byte_count > 0;
+    return ex->ended || ex->byte_count > 0 || !dibsx_buf_ok(&ex->answer);
 }
 
 static void send_portion(dibs__http_exchange *ex)
@@ -120,6 +122,21 @@ void dibs__http_streams_wake(dibs__http_server *server)
         send_portion(link->ex);
         dibs__http_link_go_on(link);
     }
+}
+
+bool dibs__http_pull_part(dibsx_buf *from, dibsx_buf *out)
+{
+    const size_t room = DIBS__HTTP_PULL_MAX - out->len;
+    const size_t len = from->len < room ? from->len : room;
+
+    dibsx_buf_add(out, dibsx_buf_text(from), len);
+    if (len == from->len) {
+        dibsx_buf_reset(from);
+        return false;
+    }
+    memmove(from->data, from->data + len, from->len - len + 1);
+    from->len -= len;
+    return true;
 }
 
 int dibs__http_unacked(const dibs__http_exchange *ex)

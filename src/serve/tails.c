@@ -18,8 +18,10 @@ typedef struct dibs__serve_tail {
     dibs__http_exchange *ex; /* until it is gone */
     dibs__run_output *ro;    /* reader only */
     dibsx_buf frames;
-    bool over; /* there will be no more */
-    bool gone; /* the stream has ended: the reader frees it */
+    bool over;   /* there will be no more */
+    bool cut;    /* a part of a frame may be out */
+    bool broken; /* a frame found no memory */
+    bool gone;   /* the stream has ended: the reader frees it */
 } dibs__serve_tail;
 
 dibs_status dibs__tails_init(dibs__serve_tails *tails, dibs__hub_wake_fn *wake,
@@ -97,6 +99,7 @@ static void fill_tail(dibs__serve_tails *tails, dibs__serve_tail *tail)
     pthread_mutex_lock(&tails->mutex);
     tail->over = over;
     dibsx_buf_add(&tail->frames, frames.data, frames.len);
+    tail->broken = !dibsx_buf_ok(&frames) || !dibsx_buf_ok(&tail->frames);
     dibsx_buf_fini(&frames);
 }
 
@@ -128,10 +131,11 @@ static void *read_outputs(void *arg)
         /* New streams come at the front, and only this thread frees any. */
         for (dibs__serve_tail *tail = tails->first; tail && !tails->stop;
              tail = tail->next) {
-            if (tail->gone || tail->over || tail->frames.len > 0)
+            if (tail->gone || tail->over || tail->broken ||
+                tail->frames.len > 0)
                 continue;
             fill_tail(tails, tail);
-            news = news || tail->frames.len > 0 || tail->over;
+            news = news || tail->frames.len > 0 || tail->over || tail->broken;
         }
         drop_gone(tails);
         if (news) {
@@ -150,7 +154,7 @@ static void *read_outputs(void *arg)
 
 /* ---- streams */
 
-/* As dibs__http_pull_fn. */
+/* As dibs__http_pull_fn. The last word comes between two frames, or not at all. */
 static bool pull_frames(void *arg, dibsx_buf *out)
 {
     static const char goaway[] = "{\"retry_ms\":1000}";
@@ -159,15 +163,15 @@ static bool pull_frames(void *arg, dibsx_buf *out)
     bool more;
 
     pthread_mutex_lock(&tails->mutex);
-    more = dibs__serve_gate_still(tail->ex) && !tails->draining;
+    more =
+        dibs__serve_gate_still(tail->ex) && !tails->draining && !tail->broken;
+    if (!more && !tail->cut)
+        dibs__http_sse_put(out, NULL, "goaway", goaway, sizeof(goaway) - 1);
     if (more && tail->frames.len > 0) {
-        dibsx_buf_add(out, tail->frames.data, tail->frames.len);
-        dibsx_buf_reset(&tail->frames);
+        tail->cut = dibs__http_pull_part(&tail->frames, out);
         pthread_cond_broadcast(&tails->cond);
     }
-    if (!more)
-        dibs__http_sse_put(out, NULL, "goaway", goaway, sizeof(goaway) - 1);
-    more = more && !tail->over;
+    more = more && (tail->cut || !tail->over);
     pthread_mutex_unlock(&tails->mutex);
     return more;
 }

@@ -89,24 +89,6 @@ static bool is_draining(dibs__serve_hub *hub)
     return draining;
 }
 
-/* Moves frames out, as many as a pull takes: one may be longer. Locks: tl->mutex. */
-static void move_frames(dibs__topic_tail *tl, dibsx_buf *out)
-{
-    size_t len = tl->frames.len < DIBS__HTTP_PULL_MAX ? tl->frames.len
-                                                      : DIBS__HTTP_PULL_MAX;
-
-    dibsx_buf_add(out, dibsx_buf_text(&tl->frames), len);
-    tl->cut = len < tl->frames.len;
-    if (!tl->cut) {
-        dibsx_buf_reset(&tl->frames);
-    } else {
-        memmove(tl->frames.data, tl->frames.data + len, tl->frames.len - len);
-        tl->frames.len -= len;
-        tl->frames.data[tl->frames.len] = '\0';
-    }
-    pthread_cond_broadcast(&tl->cond);
-}
-
 /* As dibs__http_pull_fn. The last word comes between two frames, or not at all. */
 static bool pull_frames(void *arg, dibsx_buf *out)
 {
@@ -119,8 +101,10 @@ static bool pull_frames(void *arg, dibsx_buf *out)
     pthread_mutex_lock(&tl->mutex);
     cut = tl->cut;
     on = on && !tl->broken && (tl->frames.len > 0 || !tl->closed);
-    if (on)
-        move_frames(tl, out);
+    if (on) {
+        tl->cut = dibs__http_pull_part(&tl->frames, out);
+        pthread_cond_broadcast(&tl->cond);
+    }
     pthread_mutex_unlock(&tl->mutex);
     if (!on && !cut)
         dibs__http_sse_put(out, NULL, "goaway", goaway, sizeof(goaway) - 1);

@@ -28,6 +28,8 @@ jobs:
     concurrency: forbid
     kill_after: 100ms
     shell: 'echo begun; GATE; echo over'
+  zeros:
+    shell: 'i=0; while [ $i -lt 330 ]; do printf "%0100d\\n" $i; i=$((i + 1)); done; head -c 4000 /dev/zero; echo'
   fails:
     run: [sh, -c, 'echo broken; exit 3']
   often:
@@ -94,8 +96,8 @@ class Jobs(ServeCase):
     def test_jobs(self):
         answer = self.daemon.get("/v1/jobs", role="read").json
         names = [job["name"] for job in answer["items"]]
-        self.assertEqual(names, ["fails", "graph", "hello", "nightly", "often", "slow"])
-        self.assertEqual((answer["total"], answer["board"], answer["complete"]), (6, "main", True))
+        self.assertEqual(names, ["fails", "graph", "hello", "nightly", "often", "slow", "zeros"])
+        self.assertEqual((answer["total"], answer["board"], answer["complete"]), (7, "main", True))
         nightly = answer["items"][3]
         self.assertEqual((nightly["set"], nightly["zone"], nightly["schedule"]), ("served", "Europe/Berlin", ["0 2 * * *"]))
         self.assertRegex(nightly["next_at"], "^20..-..-..T0[01]:00:00")
@@ -234,6 +236,15 @@ class Jobs(ServeCase):
                 answer = self.daemon.get(f"/v1/runs/{run}/output", headers={"Accept": accept}, query=query)
                 self.assert_problem(answer, 404, "notfound")
         self.assert_problem(self.daemon.get("/v1/runs/none.1/output", headers={"Accept": "text/event-stream"}), 404, "notfound")
+
+    def test_output_longer_than_a_pull(self):
+        """Bytes that JSON writes with six characters make frames of more than 64 KiB of what was read at once."""
+        run = self.start("zeros")
+        self.await_run(run, "OK")
+        events = list(self.events(run))
+        lines = [event[2][1] for event in events if event[1] == "line" and event[2][0] == "out"]
+        self.assertEqual(lines, [f"{number:0100d}" for number in range(330)] + ["\0" * 4000])
+        self.assertEqual(events[-1][1:], ("end", {"state": "OK"}))
 
     def events(self, run, headers=None, query=""):
         """The events of an output: (id, name, data without its time)."""

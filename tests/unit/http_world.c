@@ -165,6 +165,21 @@ static bool pull_flood(void *arg, dibsx_buf *out)
     return true;
 }
 
+/* After the first tick more than a pull may append. */
+static bool pull_surge(void *arg, dibsx_buf *out)
+{
+    static const char bytes[DIBS__HTTP_PULL_MAX + 1];
+    cursor *cu = arg;
+    bool ticked;
+
+    pthread_mutex_lock(&cu->wd->mutex);
+    ticked = cu->wd->ticks > 0;
+    pthread_mutex_unlock(&cu->wd->mutex);
+    if (ticked)
+        dibsx_buf_add(out, bytes, sizeof(bytes));
+    return true;
+}
+
 static void begin_stream(dibs__http_exchange *ex, dibs__http_pull_fn *pull)
 {
     http_world *wd = dibs__http_arg(ex);
@@ -188,6 +203,11 @@ static void get_ticks(dibs__http_exchange *ex)
 static void get_flood(dibs__http_exchange *ex)
 {
     begin_stream(ex, pull_flood);
+}
+
+static void get_surge(dibs__http_exchange *ex)
+{
+    begin_stream(ex, pull_surge);
 }
 
 /* Answers with the first tick, or that there was none. */
@@ -237,6 +257,7 @@ static const dibs__http_route routes[] = {
     {"GET", "/later", get_later, .quick = true},
     {"GET", "/slow-later", get_later, .quick = false},
     {"GET", "/flood", get_flood, .quick = true},
+    {"GET", "/surge", get_surge, .quick = true},
     {"GET", "/other-mind", get_other_mind, .quick = false},
     {"GET", "/quick", get_quick, .quick = true},
     {"GET", "/params/{a}/{b}", get_params, .quick = false},

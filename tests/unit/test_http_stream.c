@@ -3,6 +3,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/clock.h"
 #include "http/chunks.h"
+#include "http/lasting.h"
 #include "http_world.h"
 
 #include <arpa/inet.h>
@@ -427,6 +428,55 @@ static void test_a_client_that_talks_on(void **state)
     world_stop(&wd, 1000);
 }
 
+/* It ends without its last chunk, so that the client knows that something is missing. */
+static void test_a_portion_that_does_not_fit(void **state)
+{
+    http_world wd;
+    follower fl;
+
+    (void)state;
+    world_start(&wd, (dibs__http_opts){0});
+    follow(&wd, GET("/surge"), &fl);
+    world_await_open(&wd, 1);
+    world_tick(&wd, 1);
+    while (follow_on(&fl)) {
+    }
+    assert_false(fl.ended);
+    assert_int_equal(fl.len, 0);
+    close(fl.fd);
+    world_await_open(&wd, 0);
+    world_stop(&wd, 1000);
+}
+
+static void test_parts_of_what_is_long(void **state)
+{
+    dibsx_buf from, out;
+
+    (void)state;
+    dibsx_buf_init(&from, 3 * DIBS__HTTP_PULL_MAX);
+    dibsx_buf_init(&out, DIBS__HTTP_PULL_MAX);
+    while (from.len < DIBS__HTTP_PULL_MAX)
+        dibsx_buf_puts(&from, "1234567\n");
+    assert_false(dibs__http_pull_part(&from, &out));
+    assert_int_equal(out.len, DIBS__HTTP_PULL_MAX);
+    assert_int_equal(from.len, 0);
+    dibsx_buf_reset(&out);
+    while (from.len < DIBS__HTTP_PULL_MAX)
+        dibsx_buf_puts(&from, "1234567\n");
+    dibsx_buf_puts(&from, "rest");
+    dibsx_buf_puts(&out, "four");
+    assert_true(dibs__http_pull_part(&from, &out));
+    assert_true(dibsx_buf_ok(&out));
+    assert_int_equal(out.len, DIBS__HTTP_PULL_MAX);
+    assert_string_equal(dibsx_buf_text(&from), "567\nrest");
+    dibsx_buf_reset(&out);
+    assert_false(dibs__http_pull_part(&from, &out));
+    assert_string_equal(dibsx_buf_text(&out), "567\nrest");
+    assert_int_equal(from.len, 0);
+    dibsx_buf_fini(&from);
+    dibsx_buf_fini(&out);
+}
+
 static void test_too_many(void **state)
 {
     static follower one, two;
@@ -701,6 +751,8 @@ int main(void)
         cmocka_unit_test(test_a_client_that_does_not_read),
         cmocka_unit_test(test_a_client_that_reads_without_end),
         cmocka_unit_test(test_a_client_that_talks_on),
+        cmocka_unit_test(test_a_portion_that_does_not_fit),
+        cmocka_unit_test(test_parts_of_what_is_long),
         cmocka_unit_test(test_too_many),
         cmocka_unit_test(test_an_answer_that_is_dropped),
         cmocka_unit_test(test_stop_with_streams),
