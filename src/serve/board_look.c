@@ -61,13 +61,19 @@ static void put_run(dibsx_json *js, const void *what, int64_t now_us)
     dibs__run_row_json(js, what, NULL, false);
 }
 
-static const dibs__board_run_id *
-find_run(const dibs__board_row *row, const char *id)
+/* Whether the row has this run at the same place. *cursor, 0 at first, moves along the
+ * row: both are in order, and a row may have thousands. */
+static bool find_run(const dibs__board_row *row, const dibs__board_run_id *run,
+                     size_t *cursor)
 {
-    for (size_t i = row ? row->run_count : 0; i > 0; i--)
-        if (strcmp(row->runs[i - 1].id, id) == 0)
-            return &row->runs[i - 1];
-    return NULL;
+    const size_t count = row ? row->run_count : 0;
+
+    while (*cursor < count && row->runs[*cursor].at_us < run->at_us)
+        (*cursor)++;
+    for (size_t i = *cursor; i < count && row->runs[i].at_us == run->at_us; i++)
+        if (strcmp(row->runs[i].id, run->id) == 0)
+            return true;
+    return false;
 }
 
 static bool
@@ -99,12 +105,10 @@ static size_t
 compare_runs(dibs__board_look *look, const dibs__board_row *before,
              const dibs__board_row *now, size_t room)
 {
-    size_t reads = 0;
+    size_t reads = 0, cursor = 0;
 
     for (size_t i = 0; i < now->run_count && reads < room; i++) {
-        const dibs__board_run_id *was = find_run(before, now->runs[i].id);
-
-        if (was && was->at_us == now->runs[i].at_us)
+        if (find_run(before, &now->runs[i], &cursor))
             continue;
         tell_run(look, now->runs[i].id, true);
         reads++;

@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LIVE_MAX = 8192 };
+/* A history keeps up to 20,000 runs of a job, besides those that live. */
+enum { LIVE_MAX = 8192, RUNS_MAX = 32768, RUNS_ROOM = 16 };
 
 /* ---- names */
 
@@ -198,25 +199,63 @@ static void leave_out(dibs__board_picture *picture)
 
 /* ---- indexes */
 
+/* The room is RUNS_ROOM, a power of two, and doubles each time that it is full. */
+static bool grow_runs(dibs__board_row *row)
+{
+    const size_t count = row->run_count;
+    const bool full =
+        count == 0 || (count >= RUNS_ROOM && (count & (count - 1)) == 0);
+    dibs__board_run_id *runs;
+
+    if (!full)
+        return true;
+    runs = dibsx_realloc_n(row->runs, count ? 2 * count : RUNS_ROOM,
+                           sizeof(*runs));
+    if (runs)
+        row->runs = runs;
+    return runs != NULL;
+}
+
 static bool add_run(const dibs_index_entry *entry, void *arg)
 {
     dibs__board_row *row = (dibs__board_row *)arg + entry->look;
-    dibs__board_run_id *runs =
-        dibsx_realloc_n(row->runs, row->run_count + 1, sizeof(*runs));
+    dibs__board_run_id *run;
 
-    if (!runs)
+    if (!grow_runs(row))
         return false;
-    row->runs = runs;
-    runs[row->run_count].id = dibsx_strdup(entry->member);
-    runs[row->run_count].at_us = entry->at;
-    if (runs[row->run_count].id)
-        row->run_count++;
-    return true;
+    run = &row->runs[row->run_count];
+    run->id = dibsx_strdup(entry->member);
+    run->at_us = entry->at;
+    row->run_count += run->id != NULL;
+    return run->id != NULL;
 }
 
-/* The runs of up to DIBS_LOOKS_MAX jobs. */
-static dibs_status read_runs(dibs__board_picture *picture, size_t first,
-                             size_t count, dibs_error *err)
+/* The entries behind those that the row has. A run that ends meanwhile moves to the end
+ * of the index: the next page begins at a number, so that it shifts none of the others. */
+static dibs_status
+read_more_runs(const dibs__board *board, dibs__board_row *row,
+               dibs_index_look *look, dibs_error *err)
+{
+    dibs_status rc = DIBS_OK;
+
+    while (rc == DIBS_OK && look->next >= 0 && row->run_count < RUNS_MAX) {
+        const size_t before = row->run_count;
+
+        look->from = before ? row->runs[before - 1].at_us : 0;
+        look->skip = 0;
+        while (look->skip < before &&
+               row->runs[before - 1 - look->skip].at_us == look->from)
+            look->skip++;
+        rc = dibs_index_first(board->cl, look, 1, NULL, add_run, row, err);
+        if (rc == DIBS_OK && look->next >= 0 && row->run_count == before)
+            rc = dibsx_nomem(err, "the runs of a job");
+    }
+    return rc;
+}
+
+dibs_status
+dibs__board_row_read_runs(const dibs__board *board, dibs__board_row *rows,
+                          size_t count, int64_t *now_us, dibs_error *err)
 {
     char inner[DIBS__JOB_NAME_SIZE + 8],
         keys[DIBS_LOOKS_MAX][DIBS_NAME_MAX + 1];
@@ -224,17 +263,27 @@ static dibs_status read_runs(dibs__board_picture *picture, size_t first,
     dibs_status rc = DIBS_OK;
 
     for (size_t i = 0; i < count && rc == DIBS_OK; i++) {
-        (void)snprintf(inner, sizeof(inner), "runs/%s",
-                       picture->rows[first + i].state.job);
-        rc = dibs__board_key(&picture->board, inner, keys[i], err);
+        (void)snprintf(inner, sizeof(inner), "runs/%s", rows[i].state.job);
+        rc = dibs__board_key(board, inner, keys[i], err);
         looks[i] = (dibs_index_look){.index = keys[i],
                                      .up_to = DIBS_INDEX_AT_MAX,
                                      .limit = DIBS_LOOK_MAX};
     }
     if (rc == DIBS_OK)
-        rc = dibs_index_first(picture->board.cl, looks, count, &picture->now_us,
-                              add_run, &picture->rows[first], err);
+        rc = dibs_index_first(board->cl, looks, count, now_us, add_run, rows,
+                              err);
+    for (size_t i = 0; i < count && rc == DIBS_OK; i++)
+        rc = read_more_runs(board, &rows[i], &looks[i], err);
     return rc;
+}
+
+void dibs__board_row_drop_runs(dibs__board_row *row)
+{
+    for (size_t i = 0; i < row->run_count; i++)
+        dibsx_free(row->runs[i].id);
+    dibsx_free(row->runs);
+    row->runs = NULL;
+    row->run_count = 0;
 }
 
 static bool add_live(const dibs_index_entry *entry, void *arg)
@@ -281,9 +330,7 @@ static void empty_picture(dibs__board_picture *picture)
     for (size_t i = 0; i < picture->count; i++) {
         dibs__board_row *row = &picture->rows[i];
 
-        for (size_t k = 0; k < row->run_count; k++)
-            dibsx_free(row->runs[k].id);
-        dibsx_free(row->runs);
+        dibs__board_row_drop_runs(row);
         if (row->def && atomic_fetch_sub(&row->def->users, 1) == 1) {
             dibs__job_free(row->def->job);
             dibsx_free(row->def);
@@ -319,10 +366,11 @@ dibs__board_picture *dibs__board_picture_make(const dibs__board *board,
     for (size_t i = 0; picture->rc == DIBS_OK && i < picture->count;
          i += DIBS_LOOKS_MAX)
         picture->rc =
-            read_runs(picture, i,
-                      picture->count - i < DIBS_LOOKS_MAX ? picture->count - i
-                                                          : DIBS_LOOKS_MAX,
-                      err);
+            dibs__board_row_read_runs(board, &picture->rows[i],
+                                      picture->count - i < DIBS_LOOKS_MAX
+                                          ? picture->count - i
+                                          : DIBS_LOOKS_MAX,
+                                      &picture->now_us, err);
     if (picture->rc == DIBS_OK)
         picture->rc = read_live(picture, err);
     if (picture->rc != DIBS_OK)

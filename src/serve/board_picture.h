@@ -66,6 +66,16 @@ void dibs__board_picture_drop(dibs__board_picture *picture);
 const dibs__board_row *
 dibs__board_picture_find(const dibs__board_picture *picture, const char *job);
 
+/* Adds the runs of up to DIBS_LOOKS_MAX jobs to their rows, which have none yet, as the
+ * store has them now; *now_us (may be NULL) is its clock. Blocks for the store. End with
+ * dibs__board_row_drop_runs(), also after an error. */
+DIBS_MUST_CHECK dibs_status dibs__board_row_read_runs(const dibs__board *board,
+                                                      dibs__board_row *rows,
+                                                      size_t count,
+                                                      int64_t *now_us,
+                                                      dibs_error *err);
+void dibs__board_row_drop_runs(dibs__board_row *row);
+
 /* Its definition, or NULL. */
 static inline const dibs__job *dibs__board_row_job(const dibs__board_row *row)
 {

@@ -219,59 +219,30 @@ read_row(dibs__http_exchange *ex, const dibs__board *board, const char *name,
     return rc == DIBS_OK;
 }
 
-static bool keep_id(const dibs_index_entry *entry, void *arg)
-{
-    dibs__board_row *row = arg;
-    dibs__board_run_id *at = &row->runs[row->run_count % RUNS_SHOWN];
-
-    dibsx_free(at->id);
-    at->id = dibsx_strdup(entry->member);
-    at->at_us = entry->at;
-    row->run_count += at->id != NULL;
-    return at->id != NULL;
-}
-
-/* The latest runs of a job, the newest first. */
+/* The latest runs of a job, the newest first. Its history may have removed one since. */
 static dibs_status put_runs(dibsx_json *js, const dibs__board *board,
-                            const dibs__board_row *state, dibs_error *err)
+                            const dibs__board_row *row, dibs_error *err)
 {
-    dibs__board_run_id ids[RUNS_SHOWN] = {{.at_us = 0}};
-    dibs__board_row row = {.runs = ids};
-    char inner[DIBS__JOB_NAME_SIZE + 8], key[DIBS_NAME_MAX + 1];
-    dibs_index_look look = {.index = key,
-                            .up_to = DIBS_INDEX_AT_MAX,
-                            .limit = DIBS_LOOK_MAX};
-    dibs_status rc;
+    dibs_status rc = DIBS_OK;
 
-    (void)snprintf(inner, sizeof(inner), "runs/%s", state->state.job);
-    rc = dibs__board_key(board, inner, key, err);
-    do {
-        size_t before = row.run_count;
-
-        if (rc == DIBS_OK)
-            rc =
-                dibs_index_first(board->cl, &look, 1, NULL, keep_id, &row, err);
-        if (row.run_count == before)
-            break;
-        look.skip += (uint32_t)(row.run_count - before);
-    } while (rc == DIBS_OK && look.next >= 0);
     dibsx_json_key(js, "runs");
     dibsx_json_open(js, '[');
-    for (size_t i = 0; rc == DIBS_OK && i < RUNS_SHOWN && i < row.run_count;
+    for (size_t i = 0; rc == DIBS_OK && i < RUNS_SHOWN && i < row->run_count;
          i++) {
         dibs__run run;
 
-        if (dibs__board_run(board, ids[(row.run_count - 1 - i) % RUNS_SHOWN].id,
-                            &run, err) == DIBS_OK) {
+        rc = dibs__board_run(board, row->runs[row->run_count - 1 - i].id, &run,
+                             err);
+        if (rc == DIBS_OK) {
             dibsx_json_open(js, '{');
             dibs__run_row_json(js, &run, NULL, false);
             dibsx_json_close(js, '}');
+        } else if (rc == DIBS_NOTFOUND) {
+            rc = DIBS_OK;
         }
         dibs__run_fini(&run);
     }
     dibsx_json_close(js, ']');
-    for (size_t i = 0; i < RUNS_SHOWN; i++)
-        dibsx_free(ids[i].id);
     return rc;
 }
 
@@ -300,20 +271,23 @@ void dibs__serve_get_job(dibs__http_exchange *ex)
     dibs__board board;
     dibs_error err = {0};
     int64_t now_us = 0;
+    dibs_status rc;
 
     if (!dibs__serve_ask_board(ex, &board) ||
         !read_row(ex, &board, dibs__http_param(ex, "job"), &row, &def))
         return;
-    if (dibs__board_now(&board, &now_us, &err) == DIBS_OK) {
+    rc = dibs__board_row_read_runs(&board, &row, 1, &now_us, &err);
+    if (rc == DIBS_OK) {
         dibsx_json *js = dibs__http_answer(ex, 200);
 
         dibs__job_row_json(js, &row, now_us);
         dibs__job_definition_json(js, def.job);
         put_set(js, &board, row.state.set);
-        (void)!put_runs(js, &board, &row, &err);
+        rc = put_runs(js, &board, &row, &err);
     }
-    if (err.status != DIBS_OK && err.status != DIBS_NOTFOUND)
+    if (rc != DIBS_OK)
         (void)dibs__serve_fail(ex, &err);
+    dibs__board_row_drop_runs(&row);
     dibs__job_free(def.job);
 }
 

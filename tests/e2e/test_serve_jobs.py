@@ -280,6 +280,11 @@ class Jobs(ServeCase):
         self.assert_problem(self.daemon.get("/v1/runs", query={"state": "green"}), 400, "invalid")
         self.assert_problem(self.daemon.get("/v1/runs", query={"job": "none"}), 404, "notfound")
         self.assert_problem(self.daemon.get("/v1/runs", query={"after": "x"}), 400, "invalid")
+        job = self.daemon.get("/v1/jobs/fails").json
+        self.assertEqual((job["run_count"], job["last"], job["runs"][0]["id"]), (len(job["runs"]), run, run))
+        row = wait_until(lambda: next((row for row in self.daemon.get("/v1/jobs", query={"prefix": "fails"}).json["items"]
+                                       if row["last"] == run), None), "the run in the list of jobs")
+        self.assertEqual(row["run_count"], job["run_count"])
 
     def test_bookmark(self):
         run = self.start("graph")
