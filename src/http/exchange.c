@@ -280,11 +280,23 @@ static bool has_etag(const char *list, const char *etag)
     return false;
 }
 
+bool dibs__http_knows(const dibs__http_exchange *ex, const char *etag)
+{
+    for (size_t i = 0; i < ex->head.field_count; i++) {
+        const dibs__http_field *field = &ex->head.fields[i];
+
+        if (strcasecmp(field->name, "If-None-Match") == 0 &&
+            has_etag(field->value, etag))
+            return true;
+    }
+    return false;
+}
+
 bool dibs__http_not_modified(dibs__http_exchange *ex, const char *etag)
 {
     dibs__http_set(ex, "ETag", etag);
     dibs__http_set(ex, "Cache-Control", "no-cache");
-    if (!has_etag(dibs__http_header(ex, "If-None-Match"), etag))
+    if (!dibs__http_knows(ex, etag))
         return false;
     begin_answer(ex, 304, NULL);
     return true;

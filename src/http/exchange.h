@@ -91,8 +91,12 @@ void dibs__http_answer_bytes(dibs__http_exchange *ex, int status,
 /* Answers without a body: 204. */
 void dibs__http_answer_none(dibs__http_exchange *ex, int status);
 
-/* Gives the answer this ETag, with its quotes. True: the client has that version
- * (If-None-Match), and the answer is 304. Clients ask again at each use. */
+/* Whether the client has the version with this ETag, which has its quotes: it is among
+ * those of If-None-Match, perhaps as a weak one. */
+bool dibs__http_knows(const dibs__http_exchange *ex, const char *etag);
+
+/* Gives the answer this ETag. True: the client knows it, and the answer is 304. Clients
+ * ask again at each use. */
 DIBS_MUST_CHECK bool
 dibs__http_not_modified(dibs__http_exchange *ex, const char *etag);
 

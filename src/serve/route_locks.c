@@ -93,11 +93,10 @@ static void begin_poll(const shown *sh, const dibs_lease_info *info)
 
 static bool knows_it(const dibs__http_exchange *ex, const dibs_lease_info *info)
 {
-    const char *known = dibs__http_header(ex, "If-None-Match");
     char etag[DIBS__SERVE_ETAG_MAX];
 
     dibs__serve_row_etag(info, etag);
-    return known && strcmp(known, etag) == 0;
+    return dibs__http_knows(ex, etag);
 }
 
 static bool answer_shown(const dibs_lease_info *info, void *arg)

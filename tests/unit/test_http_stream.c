@@ -146,11 +146,17 @@ static void test_what_the_client_has_already(void **state)
     static const struct {
         const char *match;
         int status;
-    } cases[] = {{"\"v1\"", 304},    {"W/\"v1\"", 304},
-                 {"*", 304},         {"\"v0\", \"v1\"", 304},
-                 {"\"v0\"", 200},    {"\"v1", 200},
-                 {"v1", 200},        {"\"v1\"x", 200},
-                 {"\"v0\",,,", 200}, {"W/", 200}};
+    } cases[] = {{"\"v1\"", 304},
+                 {"W/\"v1\"", 304},
+                 {"*", 304},
+                 {"\"v0\", \"v1\"", 304},
+                 {"\"v0\"", 200},
+                 {"\"v1", 200},
+                 {"v1", 200},
+                 {"\"v1\"x", 200},
+                 {"\"v0\",,,", 200},
+                 {"W/", 200},
+                 {"\"v0\"\r\nif-none-match: \"v1\"", 304}};
     char request[256];
     http_world wd;
     reply rp;
