@@ -282,8 +282,10 @@ static bool step(dibs__http_link *link)
 {
     switch (link->phase) {
     case DIBS__HTTP_IDLE:
+        /* The time that it was idle is not taken from this request. */
         if (link->in_len > 0)
-            link->phase = DIBS__HTTP_HEAD;
+            dibs__http_link_set(link, DIBS__HTTP_HEAD,
+                                link->server->opts.receive_ms);
         return link->in_len > 0 || fill_pending(link);
     case DIBS__HTTP_HEAD:
         return take_head(link) || fill_pending(link);

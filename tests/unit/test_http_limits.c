@@ -1,5 +1,6 @@
 /* test_http_limits.c - what is too long, too slow, too many or no HTTP at all. */
 /* SPDX-License-Identifier: MIT */
+#include "base/clock.h"
 #include "http_world.h"
 
 #include <poll.h>
@@ -177,6 +178,33 @@ static void test_drip(void **state)
     stop_in_good_health(&wd);
 }
 
+/* The next request on a connection has as long as the first, however long the connection
+ * was idle before. */
+static void test_the_time_of_the_next_request(void **state)
+{
+    const int64_t receive_ms = pace_ms(400);
+    dibsx_nsec begun_at;
+    http_world wd;
+    reply rp;
+    int fd;
+
+    (void)state;
+    world_start(&wd, (dibs__http_opts){.receive_ms = receive_ms});
+    fd = client_open(&wd);
+    client_send(fd, "GET /quick HTTP/1.1\r\n" HOST "\r\n");
+    client_read(fd, &rp);
+    assert_int_equal(rp.status, 200);
+    (void)poll(NULL, 0, (int)(receive_ms / 2));
+    begun_at = dibsx_now();
+    client_send(fd, "GET /qui");
+    client_read(fd, &rp);
+    IN_TIME(rp.status != 0);
+    assert_int_equal(rp.status, 408);
+    assert_true(dibsx_now() >= dibsx_after_ms(begun_at, receive_ms));
+    close(fd);
+    stop_in_good_health(&wd);
+}
+
 static void test_slowness(void **state)
 {
     static const char *const cases[] = {"", "GET /qui",
@@ -345,6 +373,7 @@ int main(void)
         cmocka_unit_test(test_long_heads),
         cmocka_unit_test(test_what_is_no_request),
         cmocka_unit_test(test_drip),
+        cmocka_unit_test(test_the_time_of_the_next_request),
         cmocka_unit_test(test_slowness),
         cmocka_unit_test(test_who_does_not_take_the_answer),
         cmocka_unit_test(test_many_connections),
