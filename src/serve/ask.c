@@ -78,12 +78,13 @@ bool dibs__serve_ask_int(dibs__http_exchange *ex, const dibsx_json_node *root,
     return refuse_field(ex, field, why);
 }
 
-static bool is_text(const dibsx_json_node *node, size_t max)
+/* Control characters would be lines of a log, or commands to a terminal that shows it. */
+static bool is_line(const char *text, size_t len, size_t max)
 {
-    if (node->kind != DIBSX_JSON_TEXT || node->len == 0 || node->len > max)
+    if (len == 0 || len > max)
         return false;
-    for (size_t i = 0; i < node->len; i++) {
-        const unsigned char byte = (unsigned char)node->text[i];
+    for (size_t i = 0; i < len; i++) {
+        const unsigned char byte = (unsigned char)text[i];
 
         if (byte < ' ' || byte == 0x7f)
             return false;
@@ -99,7 +100,7 @@ bool dibs__serve_ask_text(dibs__http_exchange *ex, const dibsx_json_node *root,
 
     if (!node || node->kind == DIBSX_JSON_NULL)
         return true;
-    if (is_text(node, max)) {
+    if (node->kind == DIBSX_JSON_TEXT && is_line(node->text, node->len, max)) {
         *out = node->text;
         return true;
     }
@@ -148,6 +149,24 @@ bool dibs__serve_ask_query(dibs__http_exchange *ex, const char *key,
     (void)dibs__serve_refuse(ex, 400, "invalid",
                              "?%s= must be a whole number from %lld to %lld",
                              key, (long long)min, (long long)max);
+    return false;
+}
+
+bool dibs__serve_ask_line(dibs__http_exchange *ex, const char *key, size_t max,
+                          const char **out)
+{
+    const char *text = dibs__http_query(ex, key);
+
+    if (!text)
+        return true;
+    if (is_line(text, strlen(text), max)) {
+        *out = text;
+        return true;
+    }
+    (void)dibs__serve_refuse(ex, 400, "invalid",
+                             "?%s= must be a text of 1 to %zu bytes without "
+                             "control characters",
+                             key, max);
     return false;
 }
 

@@ -33,10 +33,14 @@ dibs__serve_ask_bool(dibs__http_exchange *ex, const dibsx_json_node *root,
  * cursor. NULL: there is none. */
 void dibs__serve_link_next(dibs__http_exchange *ex, const char *cursor);
 
-/* A text in the query, "" without one; and a whole number within limits, for which *out
- * stays as it is without one. False: it was refused. */
+/* A text in the query, "" without one; and one of 1 to `max` bytes without control
+ * characters, or a whole number within limits, for which *out stays as it is without one.
+ * False: it was refused. */
 const char *
 dibs__serve_ask_word(const dibs__http_exchange *ex, const char *key);
+DIBS_MUST_CHECK bool
+dibs__serve_ask_line(dibs__http_exchange *ex, const char *key, size_t max,
+                     const char **out);
 DIBS_MUST_CHECK bool
 dibs__serve_ask_query(dibs__http_exchange *ex, const char *key, int64_t min,
                       int64_t max, int64_t *out);

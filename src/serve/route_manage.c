@@ -260,14 +260,14 @@ void dibs__serve_get_admin_lock(dibs__http_exchange *ex)
 void dibs__serve_delete_admin_lock(dibs__http_exchange *ex)
 {
     dibs__serve *sv = dibs__http_arg(ex);
-    const char *name = dibs__serve_ask_name(ex);
+    const char *name = dibs__serve_ask_name(ex), *reason = NULL;
     dibs_error err = {0};
 
-    if (!name)
+    if (!name ||
+        !dibs__serve_ask_line(ex, "reason", DIBS__SERVE_REASON_MAX, &reason))
         return;
-    if (dibs__serve_break_lease(ex, "unlock", strip_prefix(sv, name), 0,
-                                dibs__http_query(ex, "reason"), NULL,
-                                &err) == DIBS_OK)
+    if (dibs__serve_break_lease(ex, "unlock", strip_prefix(sv, name), 0, reason,
+                                NULL, &err) == DIBS_OK)
         dibs__http_answer_none(ex, 204);
     else
         (void)dibs__serve_fail(ex, &err);

@@ -148,6 +148,9 @@ class Locks(ServeCase):
             self.assertEqual((answer["lockKey"], answer["locked"]), ("serve-test:" + name, True))
             self.assertTrue(0 < answer["remainingTime"] <= 25000)
             self.assertEqual(answer["threadId"], self.daemon.process.pid)
+        for reason in ("stuck\nwho=nobody", "\x1b[2J", "x" * 257, ""):
+            self.assert_problem(self.daemon.ask("DELETE", "/admin/locks/" + name, query={"reason": reason}), 400, "invalid")
+        self.assertTrue(self.daemon.get("/admin/locks/" + name, role="read").json["locked"])
         gone = self.daemon.ask("DELETE", "/admin/locks/" + name, query={"reason": "stuck"})
         self.assertEqual((gone.status, gone.text), (204, ""))
         self.assertEqual(self.daemon.get("/v1/audit", query={"name": name}).json["items"][0]["reason"], "stuck")
