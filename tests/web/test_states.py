@@ -114,11 +114,24 @@ class States(unittest.TestCase):
                 if address != "#/nodes":  # the lease of the node may be gone
                     self.go(address, text)
 
-    def refuse(self, pattern):
+    def refuse(self, pattern, status=403, detail="The token may not see this"):
         """From now on the daemon, as far as the page knows, refuses what fits."""
         self.browser.run("window.real ??= window.fetch; window.fetch = (path, opts) => new RegExp(args[0]).test(path) && !/whoami|events|overview/.test(path)"
-                         " ? Promise.resolve(new Response(JSON.stringify({ status: 403, code: 'names', title: 'Not allowed', detail: 'The token may not see this' }),"
-                         " { status: 403, headers: { 'Content-Type': 'application/problem+json' } })) : window.real(path, opts)", pattern)
+                         " ? Promise.resolve(new Response(JSON.stringify({ status: args[1], code: 'names', title: 'Not allowed', detail: args[2] }),"
+                         " { status: args[1], headers: { 'Content-Type': 'application/problem+json' } })) : window.real(path, opts)", pattern, status, detail)
+
+    def test_part_not_read(self):
+        """A part of the overview that cannot be read is no sign that all is well."""
+        self.begin()
+        self.go("#/", "Breaker open payments")
+        self.refuse("v1/(queues|breakers)", 503, "The store was too slow")
+        self.browser.await_text("Not read breakers, queues", ".attention")
+        self.assertIn("The store was too slow", self.browser.text(".attention"))
+        self.assertIn("Breaker open payments", self.browser.text(".attention"))
+        self.assertIn("need a look", self.browser.text("h1"))
+        self.assertIn("not read", self.browser.run("return [...document.querySelectorAll('.tile')].find(x => /In queues/i.test(x.innerText)).innerText"))
+        self.refuse("^$")
+        self.browser.await_("return !document.querySelector('.attention').innerText.includes('Not read')", "the parts again")
 
     def test_not_allowed(self):
         self.begin()

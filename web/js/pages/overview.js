@@ -15,18 +15,30 @@ const sum = (rows, key) => rows.reduce((n, row) => n + row[key], 0);
 const NUMBERS = ['', 'One thing needs', ...['Two', 'Three', 'Four', 'Five', 'Six', 'Seven', 'Eight', 'Nine'].map(n => n + ' things need')];
 const WORDS = { store: 'The store is away', stale: 'Holder seems to be gone', 'long-wait': 'Long wait' };
 
-/* What went wrong elsewhere. Asked for less often: the store reads each queue and run. */
+/* What went wrong elsewhere. Asked for less often: the store reads each queue and run. A part that could not be
+ * read is as it was, and is named: without it nobody knows that all is quiet. */
+const PARTS = { queues: 'v1/queues?limit=200', breakers: 'v1/breakers?limit=200', runs: 'v1/runs?limit=100', jobs: 'v1/jobs?sort=next&limit=8' };
+const parts = {};
 const beyond = sparing(async () => {
-  const [queues, breakers, runs, jobs] = await Promise.all(['v1/queues?limit=200', 'v1/breakers?limit=200', 'v1/runs?limit=100', 'v1/jobs?sort=next&limit=8'].map(path => getMaybe(path).catch(() => null)));
-  return { queues: queues?.items || [], breakers: breakers?.items || [], runs: runs?.items || [], jobs };
+  const unread = [];
+  await Promise.all(Object.entries(PARTS).map(async ([key, path]) => {
+    try {
+      parts[key] = await getMaybe(path);
+    } catch (e) {
+      if ([401, 403].includes(e.status)) parts[key] = null; // another token may have seen it
+      unread.push({ key, why: e.message });
+    }
+  }));
+  return { queues: parts.queues?.items || [], breakers: parts.breakers?.items || [], runs: parts.runs?.items || [], jobs: parts.jobs, unread };
 });
 
 /* The latest run of each job that is over, if it failed; open breakers; dead letters. */
-function troubles({ queues, breakers, runs }) {
+function troubles({ queues, breakers, runs, unread }, up) {
   const seen = new Set(), last = runs.filter(r => isOver(r.state) && !seen.has(r.job) && seen.add(r.job));
   return [...last.filter(r => r.state === 'FAILED').map(r => ({ icon: 'jobs', href: to('runs', r.id), word: 'Failed', text: r.job, sub: r.id, since: Math.max(0, Date.now() - new Date(r.ended_at)) })),
     ...breakers.filter(b => ['open', 'forced'].includes(b.state)).map(b => ({ icon: 'coordination', href: '#/coordination', word: 'Breaker open', text: b.name, sub: b.state === 'forced' ? 'by hand' : `${many(b.bad, 'bad call')}, again in ${calm(b.retry_ms)}` })),
-    ...queues.filter(q => q.dead).map(q => ({ icon: 'queues', href: to('queues', q.name), word: 'Dead letters', text: q.name, sub: `${many(q.dead, 'message')} that nobody could do` }))];
+    ...queues.filter(q => q.dead).map(q => ({ icon: 'queues', href: to('queues', q.name), word: 'Dead letters', text: q.name, sub: `${many(q.dead, 'message')} that nobody could do` })),
+    ...(up && unread.length ? [{ icon: 'warn', href: '#/', word: 'Not read', text: unread.map(u => u.key).sort().join(', '), sub: unread[0].why }] : [])];
 }
 
 /* Circles first: they do not end by themselves; nor is a wait in one told twice. */
@@ -38,7 +50,7 @@ function attention(o, waits, more) {
   }));
   return [...circles, ...o.attention.filter(a => a.kind !== 'long-wait' || !stuck.has(a.name)).map(a => ({
     bad: a.kind === 'store', icon: a.kind === 'store' ? 'warn' : 'locks', href: a.name ? to('locks', a.name) : '#/', word: WORDS[a.kind] || a.kind, text: a.name || WORDS[a.kind] || a.kind, sub: a.detail,
-  })), ...troubles(more)];
+  })), ...troubles(more, o.store.up)];
 }
 
 function headline(o, things) {
@@ -138,7 +150,8 @@ export default function overview() {
     stale.show(count(c.stale), c.stale ? 'still have a lease' : 'none');
     const times = series?.items.slice(-60).findLast(p => p.wait_p99_ms >= 0 && p.wait_p99_ms != null), dead = sum(more.queues, 'dead');
     slow.show(times ? ms(times.wait_p99_ms) : '–', times ? `p50 ${ms(times.wait_p50_ms)}` : 'none in 5 minutes');
-    queued.show(count(sum(more.queues, 'ready') + sum(more.queues, 'later') + sum(more.queues, 'out')), dead ? many(dead, 'dead letter') : more.queues.length ? 'in ' + many(more.queues.length, 'queue') : 'no queue');
+    const known = !more.unread.some(u => u.key === 'queues');
+    queued.show(!known && !more.queues.length ? '–' : count(sum(more.queues, 'ready') + sum(more.queues, 'later') + sum(more.queues, 'out')), !known ? 'not read' : dead ? many(dead, 'dead letter') : more.queues.length ? 'in ' + many(more.queues.length, 'queue') : 'no queue');
     soon.hidden = !more.jobs?.items.some(j => j.next_in_ms != null);
     if (!soon.hidden) coming(next, more.jobs);
     wanted(bars, o.contended);
