@@ -133,6 +133,20 @@ class States(unittest.TestCase):
         self.refuse("^$")
         self.browser.await_("return !document.querySelector('.attention').innerText.includes('Not read')", "the parts again")
 
+    def test_trail_leads_to_what_was_changed(self):
+        self.begin()
+        run = self.scene.post("/v1/jobs/nightly/run", {}).json["id"]
+        wait_until(lambda: self.scene.get("/v1/runs/" + run).json["state"] == "OK", "the end of a run")
+        self.scene.post(f"/v1/runs/{run}/rerun", {})
+        self.scene.post("/v1/queues/letters/pause", {})
+        node = self.scene.get("/v1/nodes").json["items"][0]["id"]
+        self.scene.post(f"/v1/nodes/{node}/drain", {})
+        self.go("#/audit", "node-drain")
+        links = self.browser.run("return [...document.querySelectorAll('.audit .rows .row')].map(x => [x.children[2].innerText.trim(), x.querySelector('a')?.getAttribute('href')])")
+        wanted = {"break": "#/locks/gone", "queue-pause": "#/queues/letters", "job-run": "#/jobs/nightly", "run-rerun": "#/runs/" + run.replace(":", "%3A").replace("@", "%40"),
+                  "node-drain": "#/nodes", "breaker-trip": "#/coordination"}
+        self.assertEqual({action: href for action, href in links if action in wanted}, wanted)
+
     def test_not_allowed(self):
         self.begin()
         for address, text in self.pages.items():

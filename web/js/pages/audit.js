@@ -4,13 +4,18 @@ import { h, put } from '../dom.js';
 import { get, query } from '../api.js';
 import { empty, page, table, to, when } from '../parts.js';
 
+/* The page of what an entry is about, by its action: 'queue-pause', 'break'. Some things have no page of their own. */
+const PAGES = { queue: 'queues', job: 'jobs', run: 'runs' };
+const LISTS = { node: 'nodes', breaker: 'coordination', latch: 'coordination', resign: 'coordination' };
+const about = (kind, name) => (LISTS[kind] ? to(LISTS[kind]) : to(PAGES[kind] || 'locks', name));
+
 export default function audit(address) {
   const is = { who: address.get('who') || '', action: address.get('action') || '', name: address.get('name') || '' };
   const view = page('Audit', { lead: 'Leases that were ended by force, and what else was changed by hand, newest first.' });
   const rows = table('Audit trail', 'audit', ['When', 'Who', 'What', 'Name', 'Reason'], {
     key: e => e.position,
     make: e => [when(e.at), h('span', { title: [e.from, e.request].filter(Boolean).join(' ') }, h('b', { text: e.who || e.by || '–' }), e.from && h('small', { text: ' ' + e.from })),
-      h('span', { text: e.action }), e.name ? h('a', { class: 'name', href: to('locks', e.name), text: e.name }) : h('span', { text: '–' }),
+      h('span', { text: e.action }), e.name ? h('a', { class: 'name', href: about(e.action.split('-')[0], e.name), text: e.name }) : h('span', { text: '–' }),
       h('span', { class: 'why' }, e.reason || '–', e.holder && h('small', { text: ` held by ${e.holder}` }))],
   });
   const field = (key, label) => h('label', {}, h('span', { text: label }), h('input', { type: 'search', value: is[key], autocomplete: 'off', onchange: e => change({ [key]: e.target.value.trim() }) }));
