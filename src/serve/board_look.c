@@ -10,7 +10,6 @@
 enum {
     REST_MS = 10000, /* nobody has asked for so long: */
     SLOW_MS = 20000, /* ... it looks so often */
-    SHARE = 20,      /* it uses a twentieth of the time at most */
     READS_MAX = 256, /* runs that one look reads */
     EVENT_MAX = 60 * 1024
 };
@@ -206,14 +205,14 @@ static void *look_main(void *arg)
          await_turn(look, due_at, slow_at)) {
         dibs__board_picture *before = look->latest, *now;
         dibsx_nsec began_at = dibsx_now();
-        int64_t pause_ms = look->every_ms;
+        int64_t pause_ms;
 
         look->stale = false;
         pthread_mutex_unlock(&look->life.mutex);
         now = dibs__board_picture_make(&look->board, before);
-        if (now && now->rc == DIBS_OK &&
-            SHARE * (now->took_us / 1000) > pause_ms)
-            pause_ms = SHARE * (now->took_us / 1000);
+        pause_ms =
+            dibs__life_pause_ms(look->every_ms, now ? now->rc : DIBS_NOMEM,
+                                now ? now->took_us : 0);
         due_at = dibsx_after_ms(began_at, pause_ms);
         slow_at = dibsx_after_ms(began_at, SLOW_MS + pause_ms);
         pthread_mutex_lock(&look->life.mutex);
@@ -269,10 +268,11 @@ void dibs__board_look_stop(dibs__board_look *look)
 /* Locks: look->life.mutex. */
 static bool is_fresh(const dibs__board_look *look, dibsx_nsec now)
 {
-    return look->latest && !look->stale &&
-           now < dibsx_after_ms(look->latest->seen_at,
-                                look->every_ms + look->every_ms / 2 +
-                                    look->latest->took_us / 1000 * SHARE);
+    const dibs__board_picture *latest = look->latest;
+
+    return latest && !look->stale &&
+           dibs__life_fresh(look->every_ms, latest->rc, latest->took_us,
+                            latest->seen_at, now);
 }
 
 dibs__board_picture *

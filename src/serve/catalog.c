@@ -11,9 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Without a question for so long, a kind rests; its listing takes one part in so many
- * of the store's time at most. */
-enum { REST_MS = 10000, SHARE = 20 };
+/* Without a question for so long, a kind rests. */
+enum { REST_MS = 10000 };
 
 void dibs__catalog_drop(dibs__catalog_page *page)
 {
@@ -76,16 +75,6 @@ make_page(dibs__serve_catalog *ca, dibs__catalog_kind kind)
     return page;
 }
 
-static int64_t
-pace_ms(const dibs__serve_catalog *ca, const dibs__catalog_page *page)
-{
-    /* A look that failed says nothing about how long the next one takes. */
-    const int64_t share_ms =
-        page && page->rc == DIBS_OK ? page->took_us / 1000 * SHARE : 0;
-
-    return share_ms > ca->every_ms ? share_ms : ca->every_ms;
-}
-
 /* Locks: life.mutex. The next kind that is due and wanted, or -1 with the moment to look
  * again. */
 static int
@@ -114,7 +103,10 @@ static void list_kind(dibs__serve_catalog *ca, int kind)
     pthread_mutex_lock(&ca->life.mutex);
     before = ca->kinds[kind].latest;
     ca->kinds[kind].due_at =
-        dibsx_after_ms(page ? page->seen_at : dibsx_now(), pace_ms(ca, page));
+        dibsx_after_ms(page ? page->seen_at : dibsx_now(),
+                       dibs__life_pause_ms(ca->every_ms,
+                                           page ? page->rc : DIBS_NOMEM,
+                                           page ? page->took_us : 0));
     if (page)
         ca->kinds[kind].latest = page;
     pthread_cond_broadcast(&ca->life.cond);
@@ -177,7 +169,8 @@ is_fresh(const dibs__serve_catalog *ca, dibs__catalog_kind kind, dibsx_nsec now)
 {
     const dibs__catalog_page *page = ca->kinds[kind].latest;
 
-    return page && now < dibsx_after_ms(page->seen_at, 2 * pace_ms(ca, page));
+    return page && dibs__life_fresh(ca->every_ms, page->rc, page->took_us,
+                                    page->seen_at, now);
 }
 
 dibs__catalog_page *dibs__catalog_take(dibs__serve_catalog *ca,

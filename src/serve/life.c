@@ -7,6 +7,8 @@
 #include "base/fail.h"
 #include "base/thread.h"
 
+enum { SHARE = 20 };
+
 dibs_status
 dibs__life_init(dibs__serve_life *life, const char *what, dibs_error *err)
 {
@@ -46,4 +48,20 @@ void dibs__life_stop(dibs__serve_life *life)
     pthread_mutex_unlock(&life->mutex);
     pthread_join(life->thread, NULL);
     life->runs = false;
+}
+
+int64_t dibs__life_pause_ms(int64_t every_ms, dibs_status rc, int64_t took_us)
+{
+    const int64_t share_ms = rc == DIBS_OK ? took_us / 1000 * SHARE : 0;
+
+    return share_ms > every_ms ? share_ms : every_ms;
+}
+
+bool dibs__life_fresh(int64_t every_ms, dibs_status rc, int64_t took_us,
+                      dibsx_nsec seen_at, dibsx_nsec now)
+{
+    const int64_t pause_ms = dibs__life_pause_ms(every_ms, rc, took_us);
+
+    return now <
+           dibsx_after_ms(seen_at, took_us / 1000 + pause_ms + pause_ms / 2);
 }

@@ -4,6 +4,7 @@
 #ifndef DIBS_SERVE_LIFE_H
 #define DIBS_SERVE_LIFE_H
 
+#include "base/clock.h"
 #include <dibs/types.h>
 #include <pthread.h>
 
@@ -27,5 +28,15 @@ DIBS_MUST_CHECK dibs_status dibs__life_start(dibs__serve_life *life,
                                              void *(*main)(void *), void *arg,
                                              const char *what, dibs_error *err);
 void dibs__life_stop(dibs__serve_life *life);
+
+/* From the beginning of a look to that of the next: `every_ms`, and so long that looks
+ * take one part in twenty of the store's time at most. `rc` and `took_us` are of the look:
+ * one that failed says nothing about how long the next one takes. */
+int64_t dibs__life_pause_ms(int64_t every_ms, dibs_status rc, int64_t took_us);
+
+/* Whether a picture that was begun at `seen_at` is as new as such looks make it: the next
+ * one may be late by half of the pause. */
+bool dibs__life_fresh(int64_t every_ms, dibs_status rc, int64_t took_us,
+                      dibsx_nsec seen_at, dibsx_nsec now);
 
 #endif

@@ -11,9 +11,8 @@
 #include <string.h>
 
 /* Without a question for so long, the look rests, but for one scan in so long, which
- * the charts have; while it scans, it spends one part in so many of the store's time
- * at most. */
-enum { REST_MS = 10000, REST_EVERY_MS = 60000, SHARE = 20 };
+ * the charts have. */
+enum { REST_MS = 10000, REST_EVERY_MS = 60000 };
 
 void dibs__serve_picture_drop(dibs__serve_picture *picture)
 {
@@ -129,18 +128,6 @@ static void await_turn(dibs__serve_look *look, dibsx_nsec due_at)
     }
 }
 
-static dibsx_nsec pause_after(const dibs__serve_look *look, dibsx_nsec began_at,
-                              const dibs__serve_picture *picture)
-{
-    /* A look that failed says nothing about how long the next one takes. */
-    const int64_t took_ms =
-        picture && picture->rc == DIBS_OK ? picture->took_us / 1000 : 0;
-    const int64_t pause_ms =
-        SHARE * took_ms > look->every_ms ? SHARE * took_ms : look->every_ms;
-
-    return dibsx_after_ms(began_at, pause_ms);
-}
-
 /* Listeners hear of it when others can take it. */
 static void publish_picture(dibs__serve_look *look, dibs__serve_picture *before,
                             dibs__serve_picture *now)
@@ -167,7 +154,10 @@ static void *look_main(void *arg)
 
         pthread_mutex_unlock(&look->life.mutex);
         now = make_picture(look, before);
-        due_at = pause_after(look, began_at, now);
+        due_at = dibsx_after_ms(began_at,
+                                dibs__life_pause_ms(look->every_ms,
+                                                    now ? now->rc : DIBS_NOMEM,
+                                                    now ? now->took_us : 0));
         if (now)
             publish_picture(look, before, now);
         pthread_mutex_lock(&look->life.mutex);
@@ -219,13 +209,13 @@ void dibs__serve_look_always(dibs__serve_look *look, bool always)
     pthread_mutex_unlock(&look->life.mutex);
 }
 
-/* Locks: look->life.mutex. It may be as old as the look's pace, and half as much again. */
+/* Locks: look->life.mutex. */
 static bool is_fresh(const dibs__serve_look *look, dibsx_nsec now)
 {
-    return look->latest &&
-           now < dibsx_after_ms(look->latest->seen_at,
-                                look->every_ms + look->every_ms / 2 +
-                                    look->latest->took_us / 1000 * SHARE);
+    const dibs__serve_picture *latest = look->latest;
+
+    return latest && dibs__life_fresh(look->every_ms, latest->rc,
+                                      latest->took_us, latest->seen_at, now);
 }
 
 dibs__serve_picture *
