@@ -133,7 +133,8 @@ static const dibs__option options[] = {
      .otherwise = "serve.tokens in ~/.local/state/dibs (root: /var/lib/dibs), "
                   "whatever the store is; the first start makes it",
      .help = "The file of access tokens, which belongs to its user alone "
-             "(mode 0600). dibs access writes it."},
+             "(mode 0600). dibs access writes it. If a file that is named "
+             "here is missing, dibs serve does not start (exit code 78)."},
     {DIBS__SETTING_SERVE_PLAINTEXT, .metavar = "WHEN",
      .help = "behind-proxy listens without TLS on an address that other "
              "machines reach, since a proxy with TLS is before it."},
