@@ -239,7 +239,8 @@ dibs_status dibs__serve_list_pick(const dibs__serve_list *list,
     const size_t to = find_place(all, count, list->prefix, len, true);
     dibs_status rc = DIBS_OK;
 
-    *out = (dibs__serve_pick){.rows = all + from, .total = to - from};
+    *out = (dibs__serve_pick){.rows = count > 0 ? all + from : all,
+                              .total = to - from};
     if (!is_natural(list) || *list->state || *list->q)
         rc = pick_some(list, out, err);
     if (rc == DIBS_OK && list->begun)

@@ -299,6 +299,19 @@ static void lists_go_on_after_a_row(void **state)
 }
 
 /* The names of a page, and the cursor behind it. */
+/* A store in which nobody holds anything has no rows at all. */
+static void lists_may_be_empty(void **state)
+{
+    dibs__serve_list list = {.limit = 2, .prefix = "", .q = "", .state = ""};
+    dibs__serve_pick pick;
+
+    (void)state;
+    assert_int_equal(dibs__serve_list_pick(&list, NULL, 0, &pick, NULL),
+                     DIBS_OK);
+    assert_int_equal(pick.total, 0);
+    dibs__serve_pick_fini(&pick);
+}
+
 static const char *
 read_page(dibs__serve_list *list, dibs_lease_info *const *rows, size_t count)
 {
@@ -650,6 +663,7 @@ static void test_quota(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(lists_may_be_empty),
         cmocka_unit_test(test_networks),
         cmocka_unit_test(test_only_trusted_proxies_name_their_clients),
         cmocka_unit_test(test_headers_that_differ_name_the_proxy),
