@@ -54,10 +54,10 @@ BEAT = """at = at % #ids + 1
 BEHIND = 512
 PAIR = f"""local old = count - {BEHIND} - 1
   if count % 2 == 0 and old > 0 then
-    at = old % #ids + 1
+    at = (old + 1) / 2 % #ids + 1
     return ask("DELETE", "/leases/p" .. begun .. "-" .. old)
   end
-  at = count % #ids + 1
+  at = math.floor((count + 1) / 2) % #ids + 1
   return ask("PUT", "/leases/p" .. begun .. "-" .. count, '{{"name":"p' .. begun .. "-" .. count .. '"}}')"""
 
 
