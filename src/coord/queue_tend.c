@@ -192,10 +192,11 @@ typedef struct tends {
     dibs_queue *queues[TENDS];
     size_t count;
     dibsx_nsec sent_at;
-    int64_t least_ms; /* the shortest ttl */
+    int64_t least_ms; /* the shortest ttl of all lanes, also of those not due */
 } tends;
 
-/* All that are due soon go with the first one that is. */
+/* All that are due soon go with the first one that is. The others wait for this step
+ * if they become due meanwhile. */
 static void collect_tends(dibs__queues *all, tends *t, dibsx_nsec now)
 {
     bool due = false;
@@ -203,12 +204,16 @@ static void collect_tends(dibs__queues *all, tends *t, dibsx_nsec now)
     t->count = 0;
     t->sent_at = now;
     t->least_ms = INT64_MAX;
-    for (dibs_queue *q = all->first; q && t->count < TENDS; q = q->next) {
+    for (dibs_queue *q = all->first; q; q = q->next) {
         dibsx_nsec at = dibs__consumer_tend_at(&q->machine);
         int64_t ttl_ms = q->machine.ttl_ms;
 
         end_late(q, now);
-        if (q->machine.state != DIBS__LANE_OPEN || at == DIBSX_NEVER ||
+        if (q->machine.state != DIBS__LANE_OPEN || at == DIBSX_NEVER)
+            continue;
+        if (ttl_ms < t->least_ms)
+            t->least_ms = ttl_ms;
+        if (t->count == TENDS ||
             at > dibsx_after_ms(now, ttl_ms / 3 / TOGETHER_PART))
             continue;
         due = due || at <= now;
@@ -217,8 +222,6 @@ static void collect_tends(dibs__queues *all, tends *t, dibsx_nsec now)
         t->items[t->count] = (dibs__tend){.queue = t->names[t->count],
                                           .lane = q->machine.lane,
                                           .span_ms = ttl_ms};
-        if (ttl_ms < t->least_ms)
-            t->least_ms = ttl_ms;
         t->count++;
     }
     if (!due)

@@ -118,17 +118,21 @@ static dibs_status look_together(dibs_watch *w, dibs_error *err)
                                    dibs__client_deadline(cl, sent_at), heads,
                                    &failure);
     pthread_mutex_lock(&cl->mutex);
-    dibs__watch_looked(&w->watcher.machine, sent_at, dibsx_now(), rc,
-                       &heads[0]);
     for (size_t i = 1; i < count && rc == DIBS_OK; i++) {
-        dibs_watch *at = find_watch(cl, members[i]);
+        /* One that was not read looks by itself. */
+        dibs_watch *at =
+            heads[i].rc == DIBS_OK ? find_watch(cl, members[i]) : NULL;
 
         if (!at || strcmp(at->key, keys[i]) != 0)
             continue;
-        dibs__watch_looked(&at->watcher.machine, sent_at, dibsx_now(), rc,
+        dibs__watch_looked(&at->watcher.machine, sent_at, dibsx_now(), DIBS_OK,
                            &heads[i]);
         dibs__watcher_wake(&at->watcher.handle);
     }
+    if (rc == DIBS_OK)
+        rc = heads[0].rc;
+    dibs__watch_looked(&w->watcher.machine, sent_at, dibsx_now(), rc,
+                       &heads[0]);
     return dibs__watcher_note(&w->watcher, rc, &failure, err);
 }
 

@@ -126,7 +126,8 @@ typedef struct dibs__queue_ops {
                            dibsx_nsec deadline, dibs__delivery_fn *each,
                            void *arg, dibs_error *err);
 
-    /* Each lane has its own status. */
+    /* Each lane has its own status. DIBS_OK: a server answered for one of them; in a
+     * cluster those of another one may be DIBS_UNAVAIL or DIBS_UNKNOWN. */
     dibs_status (*tend)(struct dibs__store *st, dibs__tend *items, size_t count,
                         dibsx_nsec deadline, dibs_error *err);
 

@@ -25,6 +25,7 @@ typedef struct dibs__put {
 typedef struct dibs__value_head {
     uint64_t version;   /* 0: nothing, or expired */
     int64_t expires_ms; /* from now; -1: never */
+    dibs_status rc;     /* DIBS_OK: it was read */
 } dibs__value_head;
 
 enum { DIBS__HEADS_MAX = 32 };
@@ -36,7 +37,9 @@ typedef struct dibs__value_ops {
                        dibsx_nsec deadline, dibs_value *out, dibs_error *err);
 
     /* The heads of up to DIBS__HEADS_MAX values, in the order of the keys. In a
-     * cluster they are read one after the other. */
+     * cluster they are read one after the other, and each has its own status:
+     * DIBS_OK if one was read, and *err is then of the first one that was not. The
+     * first key may take all the time, those after it a part. */
     dibs_status (*heads)(struct dibs__store *st, const char *const *keys,
                          size_t count, dibsx_nsec deadline,
                          dibs__value_head *out, dibs_error *err);

@@ -386,6 +386,7 @@ static void heads_are_those_of_the_values(void **state)
         snprintf(keys[i], sizeof(keys[i]), "%s/%zu", t->name, 99 - i);
         list[i] = keys[i];
         versions[i] = i % 2 ? 0 : put(t, 0, keys[i], DIBS_VERSION_ANY, DIBS_OK);
+        heads[i].rc = DIBS_UNKNOWN;
     }
     assert_status(st->ops->value->put(st, &brief, contract_soon(), &versions[1],
                                       &err),
@@ -394,6 +395,7 @@ static void heads_are_those_of_the_values(void **state)
                                         contract_soon(), heads, &err),
                   DIBS_OK);
     for (size_t i = 0; i < DIBS__HEADS_MAX; i++) {
+        assert_status(heads[i].rc, DIBS_OK);
         assert_int_equal(heads[i].version, versions[i]);
         if (i != 1)
             assert_int_equal(heads[i].expires_ms, -1);

@@ -83,6 +83,7 @@ ask_heads(struct dibs__store *st, dibs__pg_array *list, size_t count,
     for (int i = 0; rc == DIBS_OK && i < (int)count; i++) {
         out[i].version = (uint64_t)dibs__pg_int(rows, i, 0);
         out[i].expires_ms = dibs__pg_int(rows, i, 1);
+        out[i].rc = DIBS_OK;
     }
     dibs__pq.PQclear(rows);
     return rc;

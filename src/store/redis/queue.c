@@ -7,6 +7,8 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "store/deliver.h"
+#include "store/redis/cluster/slot.h"
+#include "store/redis/cluster/spread.h"
 #include "store/redis/queue_words.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -554,13 +556,69 @@ static dibs_status tend_page(dibs__redis *rd, dibs__tend *items, size_t count,
     return rc;
 }
 
-/* In a cluster a script has one lane, as its keys are those of one slot. */
+/* The lanes of a step in a cluster. */
+typedef struct tending {
+    dibs__redis *rd;
+    dibs__tend *items;
+} tending;
+
+static int slot_of_lane(void *arg, size_t i)
+{
+    const tending *tn = arg;
+    dibs__queue_names names;
+
+    dibs__keys_of_queue(tn->items[i].queue, &names);
+    return dibs__slot_of(names.key[0], strlen(names.key[0]));
+}
+
+static dibs_status
+tend_lane(void *arg, size_t i, dibsx_nsec until, dibs_error *err)
+{
+    const tending *tn = arg;
+    dibs_status rc = tend_page(tn->rd, &tn->items[i], 1, until, err);
+
+    if (rc != DIBS_OK)
+        tn->items[i].rc = rc;
+    return rc;
+}
+
+/* One server may take this part of the shortest span, but has at least this long. */
+enum { PATIENCE_PART = 6, PATIENCE_MS = 50 };
+
+static int64_t
+choose_patience(const dibs__tend *items, size_t count, dibsx_nsec deadline)
+{
+    int64_t ms = dibsx_wait_ms(deadline, dibsx_now()) / 2;
+
+    for (size_t i = 0; i < count; i++)
+        if (items[i].span_ms / PATIENCE_PART < ms)
+            ms = items[i].span_ms / PATIENCE_PART;
+    return ms < PATIENCE_MS ? PATIENCE_MS : ms;
+}
+
+/* A script has one lane, as its keys are those of one slot. */
+static dibs_status
+tend_in_cluster(dibs__redis *rd, dibs__tend *items, size_t count,
+                dibsx_nsec deadline, dibs_error *err)
+{
+    tending tn = {.rd = rd, .items = items};
+    const dibs__spread spread = {.cluster = rd->cluster,
+                                 .count = count,
+                                 .patience_ms =
+                                     choose_patience(items, count, deadline),
+                                 .deadline = deadline,
+                                 .slot = slot_of_lane,
+                                 .call = tend_lane,
+                                 .arg = &tn};
+
+    return dibs__spread_run(&spread, err);
+}
+
 static dibs_status
 tend_lanes(struct dibs__store *st, dibs__tend *items, size_t count,
            dibsx_nsec deadline, dibs_error *err)
 {
     dibs__redis *rd = dibs__redis_of(st);
-    size_t page = rd->cluster ? 1 : TEND_PAGE;
     dibs_status rc = DIBS_OK;
 
     for (size_t i = 0; i < count; i++) {
@@ -568,8 +626,10 @@ tend_lanes(struct dibs__store *st, dibs__tend *items, size_t count,
         items[i].left_ms = 0;
         items[i].ready = false;
     }
+    if (rd->cluster)
+        return tend_in_cluster(rd, items, count, deadline, err);
     for (size_t i = 0, few; i < count && rc == DIBS_OK; i += few) {
-        few = count - i < page ? count - i : page;
+        few = count - i < TEND_PAGE ? count - i : TEND_PAGE;
         rc = tend_page(rd, items + i, few, deadline, err);
         for (size_t k = i; rc != DIBS_OK && k < i + few; k++)
             items[k].rc = rc;

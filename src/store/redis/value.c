@@ -4,6 +4,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "store/redis/cluster/slot.h"
+#include "store/redis/cluster/spread.h"
 #include "store/redis/keys.h"
 #include "store/redis/redis_store.h"
 #include "store/redis/scan.h"
@@ -18,7 +20,8 @@
  * above three centuries never expires. */
 #define SPAN_MAX_MS INT64_C(10000000000000)
 
-enum { NUMBER_MAX = 24, PAGE = 32 };
+/* PATIENCE_MS: so long a server of a cluster has for a head that is read along. */
+enum { NUMBER_MAX = 24, PAGE = 32, PATIENCE_MS = 250 };
 
 /* Begins a step on one key. */
 static void begin_step(dibs__words *words, dibs__script script, bool with_fence,
@@ -145,30 +148,85 @@ read_heads(dibs__redis *rd, const char *const *names, size_t count,
                             deadline, reply, err);
 }
 
-/* In a cluster a page has one key, as a script has keys of one slot only. */
+static dibs_status
+read_page(dibs__redis *rd, const char *const *keys, size_t count,
+          dibsx_nsec deadline, dibs__value_head *out, dibs_error *err)
+{
+    redisReply *reply = NULL;
+    dibs_status rc = read_heads(rd, keys, count, deadline, &reply, err);
+
+    for (size_t i = 0; i < count && rc == DIBS_OK; i++) {
+        if (!read_version(dibs__reply_item(reply, 3 * i), &out[i].version))
+            rc = dibs__reply_odd(err);
+        else if (out[i].version == 0)
+            out[i].expires_ms = -1;
+        else if (!read_expiry(dibs__reply_item(reply, 3 * i + 1),
+                              &out[i].expires_ms))
+            rc = dibs__reply_odd(err);
+    }
+    for (size_t i = 0; i < count; i++)
+        out[i].rc = rc;
+    dibs__reply_free(reply);
+    return rc;
+}
+
+/* The heads of a step in a cluster. */
+typedef struct finding {
+    dibs__redis *rd;
+    const char *const *keys;
+    dibs__value_head *out;
+    dibsx_nsec deadline;
+} finding;
+
+static int slot_of_head(void *arg, size_t i)
+{
+    const finding *fd = arg;
+    char key[DIBS__KEY_MAX];
+
+    return dibs__slot_of(key, dibs__key_value(fd->keys[i], key));
+}
+
+/* The first is the one that the caller waits for, and has all the time. */
+static dibs_status
+find_head(void *arg, size_t i, dibsx_nsec until, dibs_error *err)
+{
+    const finding *fd = arg;
+
+    return read_page(fd->rd, fd->keys + i, 1, i == 0 ? fd->deadline : until,
+                     fd->out + i, err);
+}
+
+/* A script has one key, as its keys are those of one slot. */
+static dibs_status
+find_in_cluster(dibs__redis *rd, const char *const *keys, size_t count,
+                dibsx_nsec deadline, dibs__value_head *out, dibs_error *err)
+{
+    finding fd = {.rd = rd, .keys = keys, .out = out, .deadline = deadline};
+    const dibs__spread spread = {.cluster = rd->cluster,
+                                 .count = count,
+                                 .patience_ms = PATIENCE_MS,
+                                 .deadline = deadline,
+                                 .slot = slot_of_head,
+                                 .call = find_head,
+                                 .arg = &fd};
+
+    return dibs__spread_run(&spread, err);
+}
+
 static dibs_status
 find_heads(struct dibs__store *st, const char *const *keys, size_t count,
            dibsx_nsec deadline, dibs__value_head *out, dibs_error *err)
 {
     dibs__redis *rd = dibs__redis_of(st);
-    size_t page = rd->cluster ? 1 : PAGE;
     dibs_status rc = DIBS_OK;
 
+    for (size_t i = 0; i < count; i++)
+        out[i] = (dibs__value_head){.expires_ms = -1, .rc = DIBS_UNAVAIL};
+    if (rd->cluster)
+        return find_in_cluster(rd, keys, count, deadline, out, err);
     for (size_t i = 0, few; i < count && rc == DIBS_OK; i += few) {
-        redisReply *reply = NULL;
-
-        few = count - i < page ? count - i : page;
-        rc = read_heads(rd, keys + i, few, deadline, &reply, err);
-        for (size_t k = 0; k < few && rc == DIBS_OK; k++)
-            if (!read_version(dibs__reply_item(reply, 3 * k),
-                              &out[i + k].version))
-                rc = dibs__reply_odd(err);
-            else if (out[i + k].version == 0)
-                out[i + k].expires_ms = -1;
-            else if (!read_expiry(dibs__reply_item(reply, 3 * k + 1),
-                                  &out[i + k].expires_ms))
-                rc = dibs__reply_odd(err);
-        dibs__reply_free(reply);
+        few = count - i < PAGE ? count - i : PAGE;
+        rc = read_page(rd, keys + i, few, deadline, out + i, err);
     }
     return rc;
 }

@@ -170,6 +170,7 @@ read_heads(struct dibs__store *st, const char *const *keys, size_t count,
         rc = find_head(cn, keys[i], now_wall_us, &hd, err);
         out[i].version = hd.version;
         out[i].expires_ms = expires_ms(hd.until_wall_us, now_wall_us);
+        out[i].rc = rc;
     }
     dibs__sqlite_leave(cn);
     return rc;
