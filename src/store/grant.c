@@ -180,6 +180,14 @@ check_ask(const dibs__roll *roll, const dibs__ask *ask, dibs_error *err)
     return roll->watermark >= INT64_MAX ? fail_used_up(err) : DIBS_OK;
 }
 
+/* Whether an owner that asks again still has a lease: an answer has whole milliseconds,
+ * and one that says none would be no lease. */
+static bool holds_on(const dibs__roll *roll, const dibs__party *mine)
+{
+    return has_role(roll, mine, DIBS__HOLDER) &&
+           mine->until_us - roll->now_us >= 1000;
+}
+
 static dibs_status answer_granted(const dibs__roll *roll,
                                   const dibs__party *mine, dibs__answer *ans)
 {
@@ -280,7 +288,8 @@ dibs__grant_acquire(dibs__roll *roll, const dibs__ask *ask, const char *bell,
     mine = dibs__roll_find(roll, ask->owner);
     if (has_role(roll, mine, DIBS__HOLDER)) {
         serve_queue(roll, NULL);
-        return answer_granted(roll, mine, ans);
+        return holds_on(roll, mine) ? answer_granted(roll, mine, ans)
+                                    : dibs__refuse_left(ask->name, err);
     }
     if (has_role(roll, mine, DIBS__GHOST) || has_role(roll, mine, DIBS__TOMB)) {
         serve_queue(roll, NULL);
@@ -539,9 +548,8 @@ dibs__grant_convert(dibs__roll *roll, const dibs__conversion *conversion,
 
     /* Else an earlier request, whose answer was lost, may have done it. */
     mine = dibs__roll_find(roll, conversion->to_owner);
-    if (held ||
-        (has_role(roll, mine, DIBS__HOLDER) && mine->mode == conversion->mode &&
-         mine->fence > conversion->fence))
+    if (holds_on(roll, mine) && (held || (mine->mode == conversion->mode &&
+                                          mine->fence > conversion->fence)))
         return answer_granted(roll, mine, ans);
     return dibs__refuse_fence(conversion->name, err);
 }

@@ -21,6 +21,8 @@
  *       transfer to another owner ends it for the one before.
  *   (8) An owner under a tombstone is granted nothing.
  *   (9) A refusal notifies the holders that asked for such notices.
+ *  (10) An owner that asks again when less than a millisecond of its lease is left
+ *       has lost it.
  */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_STORE_GRANT_H

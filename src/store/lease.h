@@ -22,7 +22,8 @@ typedef struct dibs__lease_ops {
      *                  whose fence and time left it then gives
      *   DIBS_BUSY      not granted; with DIBS__ASK_QUEUE the owner has a place
      *                  for DIBS__PLACE_MS, else there is no trace of it
-     *   DIBS_LOST      the owner has left: a tombstone stands; no trace
+     *   DIBS_LOST      the owner has left: a tombstone stands; no trace. Or less
+     *                  than a millisecond is left of its lease
      *   DIBS_MISMATCH  the name lives as another kind; no trace; err names both
      *   DIBS_UNAVAIL   with ask->replicas also: too few replicas acknowledged it,
      *                  so that the store gave it back
@@ -62,7 +63,8 @@ typedef struct dibs__lease_ops {
      * with its stored fence.
      *   DIBS_OK    ans->fence and ans->left_ms are those of the lease
      *   DIBS_BUSY  others share it; nothing changed
-     *   DIBS_LOST  not held by this owner under this fence */
+     *   DIBS_LOST  not held by this owner under this fence, or not for a
+     *              millisecond */
     dibs_status (*convert)(struct dibs__store *st,
                            const dibs__conversion *conversion,
                            dibsx_nsec deadline, dibs__answer *ans,

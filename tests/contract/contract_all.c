@@ -385,6 +385,25 @@ static void a_repeated_ask_answers_the_same_leases(void **state)
 
 /* What its owner has by another ask counts as taken, and is not given up when
  * the rest cannot be had: no step shortens a lease. */
+static void the_last_millisecond_of_one_loses_all(void **state)
+{
+    dibsx_nsec end = dibsx_after_ms(dibsx_now(), CONTRACT_BOUND_MS);
+    dibs_status rc;
+    set s;
+
+    set_init(&s, *state, 2);
+    s.actors[1].ask.ttl_ms = 20;
+    do {
+        rc = set_ask(&s);
+        if (rc == DIBS_OK)
+            assert_true(s.actors[1].ans.left_ms > 0);
+        else
+            assert_string_not_equal(s.err.origin, "ODD");
+    } while (rc != DIBS_LOST && dibsx_now() < end);
+    IN_TIME(rc == DIBS_LOST);
+    assert_int_equal(s.blocked, 1);
+}
+
 static void what_is_held_already_stays_held(void **state)
 {
     contract_view view;
@@ -563,6 +582,7 @@ int contract_all(void)
         CONTRACT_TEST(a_claim_blocks),
         CONTRACT_TEST(the_dead_block_no_longer_than_their_leases),
         CONTRACT_TEST(a_repeated_ask_answers_the_same_leases),
+        CONTRACT_TEST(the_last_millisecond_of_one_loses_all),
         CONTRACT_TEST(what_is_held_already_stays_held),
         CONTRACT_TEST(anothers_tombstone_does_not_block),
         CONTRACT_TEST(a_place_and_a_claim_of_ones_own_stay),

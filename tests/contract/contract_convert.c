@@ -556,6 +556,26 @@ static void an_expired_lease_cannot_be_converted(void **state)
 }
 
 /* Rule 8 of store/grant.h: who has given up is granted nothing, in no way. */
+/* Repeated conversions are answered for as long as the lease lasts, and no longer. */
+static void the_last_millisecond_is_not_converted(void **state)
+{
+    enum { LEASES = 20 };
+    contract *t = *state;
+
+    for (int i = 0; i < LEASES; i++) {
+        actor a = contract_actor(t, 0), b = contract_actor(t, 0);
+        dibs__answer ans;
+        dibs_status rc;
+
+        a.ask.ttl_ms = 20;
+        assert_status(actor_until(&a, CONTRACT_BOUND_MS), DIBS_OK);
+        do {
+            rc = actor_convert(&a, DIBS__EXCLUSIVE, &b, 20, &ans);
+            assert_true(rc == DIBS_OK ? ans.left_ms > 0 : rc == DIBS_LOST);
+        } while (rc == DIBS_OK);
+    }
+}
+
 static void nothing_is_handed_to_one_who_has_left(void **state)
 {
     actor a = contract_actor(*state, 0);
@@ -622,6 +642,7 @@ int contract_convert(void)
         CONTRACT_TEST(a_converted_lease_ends_like_any_other),
         CONTRACT_TEST(a_lease_that_is_not_held_cannot_be_converted),
         CONTRACT_TEST(an_expired_lease_cannot_be_converted),
+        CONTRACT_TEST(the_last_millisecond_is_not_converted),
         CONTRACT_TEST(nothing_is_handed_to_one_who_has_left),
         CONTRACT_TEST(a_past_deadline_converts_nothing),
     };

@@ -147,6 +147,54 @@ static void a_refusal_after_a_lost_answer_leaves(void **state)
     expect_over(&w, DIBS_DENIED);
 }
 
+/* Its lease was nearly over when it asked again: another owner asks, after what an ask
+ * without an answer may have got is released. */
+static void one_who_was_too_late_asks_anew(void **state)
+{
+    world w;
+
+    (void)state;
+    ask(start(&w, (dibs__acquire_terms){.wait_ms = 5000}));
+    enqueue(&w, 100, 0);
+    sleep_out(&w);
+    ask(&w);
+    answer(&w, DIBS_LOST, (dibs__answer){0});
+    ask(&w);
+    assert_int_equal(w.begun, 2);
+    fall_away(&w, DIBS_UNKNOWN);
+    sleep_out(&w);
+    ask(&w);
+    answer(&w, DIBS_LOST, (dibs__answer){0});
+    leave(&w);
+    ask(&w);
+    assert_int_equal(w.begun, 3);
+    grant(&w, 30000);
+    expect_over(&w, DIBS_OK);
+}
+
+static void one_who_was_too_late_has_no_more_time_than_others(void **state)
+{
+    world w;
+
+    (void)state;
+    ask(start(&w, (dibs__acquire_terms){0}));
+    answer(&w, DIBS_LOST, (dibs__answer){0});
+    expect_over(&w, DIBS_LOST);
+    ask(start(&w, (dibs__acquire_terms){.wait_ms = 100}));
+    pass_ms(&w, 200);
+    answer(&w, DIBS_LOST, (dibs__answer){0});
+    expect_over(&w, DIBS_TIMEOUT);
+    ask(start(&w, (dibs__acquire_terms){.wait_ms = 5000}));
+    w.aq.cancelled = true;
+    answer(&w, DIBS_LOST, (dibs__answer){0});
+    expect_over(&w, DIBS_CANCELLED);
+    ask(start(&w, (dibs__acquire_terms){.wait_ms = 5000, .asks_again = true}));
+    answer(&w, DIBS_LOST, (dibs__answer){0});
+    sleep_out(&w);
+    ask(&w);
+    assert_int_equal(w.begun, 2);
+}
+
 /* One ask is answered so, the store is away for the next, and then the time is up,
  * with this answer to the release. */
 static dibs_status
@@ -835,6 +883,8 @@ int main(void)
         cmocka_unit_test(a_try_asks_once),
         cmocka_unit_test(a_failed_try_leaves),
         cmocka_unit_test(a_refusal_after_a_lost_answer_leaves),
+        cmocka_unit_test(one_who_was_too_late_asks_anew),
+        cmocka_unit_test(one_who_was_too_late_has_no_more_time_than_others),
         cmocka_unit_test(what_could_not_be_left_is_not_denied),
         cmocka_unit_test(the_doorbell_is_opened_first),
         cmocka_unit_test(a_notice_ends_the_wait),

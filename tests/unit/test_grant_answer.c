@@ -175,6 +175,33 @@ static void test_renew_never_shortens(void **state)
     world_fini(&w);
 }
 
+/* An answer has whole milliseconds, and one that says none would be no lease. */
+static void test_the_last_millisecond_is_lost(void **state)
+{
+    static const world_want lock = {WANT_X};
+    uint64_t fence;
+    world w;
+
+    (void)state;
+    world_init(&w);
+    assert_int_equal(world_acquire(&w, "a", &lock, 0), DIBS_OK);
+    fence = w.ans.fence;
+    world_pass(&w, WORLD_TTL_MS - 1);
+    assert_int_equal(world_acquire(&w, "a", &lock, 0), DIBS_OK);
+    assert_int_equal(w.ans.fence, fence);
+    assert_int_equal(w.ans.left_ms, 1);
+    w.now_us++;
+    assert_int_equal(world_acquire(&w, "a", &lock, 0), DIBS_LOST);
+    assert_int_equal(world_acquire(&w, "b", &lock, 0), DIBS_BUSY);
+    assert_string_equal(world_show(&w), "a | ");
+    assert_int_equal(world_renew(&w, "a", fence, 5).left_ms, 5);
+    assert_int_equal(world_acquire(&w, "a", &lock, 0), DIBS_OK);
+    world_pass(&w, 5);
+    assert_int_equal(world_acquire(&w, "a", &lock, 0), DIBS_OK);
+    assert_true(w.ans.fence > fence);
+    world_fini(&w);
+}
+
 static void test_renew_wants_owner_and_fence(void **state)
 {
     static const world_want lock = {WANT_X};
@@ -426,6 +453,7 @@ int main(void)
         cmocka_unit_test(test_refusal_says_when_to_ask_again),
         cmocka_unit_test(test_foreign_row_is_survived),
         cmocka_unit_test(test_renew_never_shortens),
+        cmocka_unit_test(test_the_last_millisecond_is_lost),
         cmocka_unit_test(test_renew_wants_owner_and_fence),
         cmocka_unit_test(test_fence_rises_when_the_wall_clock_does_not),
         cmocka_unit_test(test_revoke_notifies_and_counts),

@@ -106,6 +106,10 @@ static void test_a_lost_answer_is_asked_for_again(void **state)
                      DIBS_OK);
     assert_true(w.ans.fence == turned);
     assert_int_equal(w.ans.left_ms, WORLD_TTL_MS - 1000);
+    w.now_us += (WORLD_TTL_MS - 1001) * 1000 + 1;
+    assert_int_equal(world_turn(&w, "a", fence, DIBS__EXCLUSIVE, NULL),
+                     DIBS_LOST);
+    assert_int_equal(world_renew(&w, "a", turned, WORLD_TTL_MS).rc, DIBS_OK);
 
     /* Down, twice, and what comes late of the way up is lost. */
     for (int i = 0; i < 2; i++) {

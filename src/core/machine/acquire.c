@@ -274,6 +274,27 @@ static bool is_spent(const dibs__acquire *aq, dibs_status rc)
     return rc == DIBS_UNKNOWN && aq->terms.asks_again;
 }
 
+/* The owner came too late for what an earlier ask was granted, or for its claim. */
+static bool is_too_late(const dibs__acquire *aq, dibs_status rc)
+{
+    return rc == DIBS_LOST && aq->terms.wait_ms != 0;
+}
+
+/* Another owner asks, while there is time. */
+static void ask_anew(dibs__acquire *aq, const dibs__lease *ls, dibsx_nsec now)
+{
+    look_at_lease(aq, ls, now);
+    if (aq->state != DIBS__ACQUIRE_READY)
+        return;
+    if (ls->unanswered) {
+        leave_store(aq, ls, DIBS_OK, now);
+        return;
+    }
+    aq->reached = false;
+    if (aq->terms.asks_again)
+        back_off_until(aq, AGAIN_CAP_MS, now);
+}
+
 void dibs__acquire_answered(dibs__acquire *aq, const dibs__lease *ls,
                             dibs_status rc, const dibs__answer *ans,
                             dibsx_nsec now)
@@ -287,6 +308,8 @@ void dibs__acquire_answered(dibs__acquire *aq, const dibs__lease *ls,
                   (rc == DIBS_BUSY && ans->queued);
     if (ls->state == DIBS__LEASE_FREE && waits_without_queue(aq, rc)) {
         wait_without_queue(aq, ls, now);
+    } else if (ls->state == DIBS__LEASE_FREE && is_too_late(aq, rc)) {
+        ask_anew(aq, ls, now);
     } else if (ls->state == DIBS__LEASE_FREE) {
         leave_store(aq, ls, rc, now);
     } else {

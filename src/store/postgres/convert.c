@@ -27,6 +27,8 @@ read_conversion(const dibs__conversion *conversion, dibs__pg_answer *answer,
 {
     dibs_status rc = read_grant(answer, ans, err);
 
+    if (rc == DIBS_OK && ans->left_ms == 0)
+        return dibs__refuse_fence(conversion->name, err);
     return rc == DIBS_OK ? dibs__answer_convert(conversion, ans, err) : rc;
 }
 
@@ -91,22 +93,35 @@ static dibs_status read_busy(const dibs__ask *ask, dibs__pg_answer *answer,
     return rc == DIBS_OK ? dibs__refuse_held(ask->name, answer->at, err) : rc;
 }
 
+/* One that is nearly over blocks all. The others may have been granted: the caller
+ * gives back what an earlier ask of it, without an answer, may have got. */
+static dibs_status
+read_grants(const dibs__ask *asks, size_t count, dibs__pg_answer *answer,
+            dibs__answer *answers, size_t *blocked, dibs_error *err)
+{
+    dibs_status rc = DIBS_OK;
+
+    for (size_t i = 0; i < count && rc == DIBS_OK; i++) {
+        rc = read_grant(answer, &answers[i], err);
+        if (rc == DIBS_OK && answers[i].left_ms == 0) {
+            *blocked = i;
+            return dibs__refuse_left(asks[i].name, err);
+        }
+        if (rc == DIBS_OK)
+            rc = dibs__answer_grant(&asks[i], &answers[i], err);
+    }
+    return rc;
+}
+
 static dibs_status
 judge_all(const dibs__ask *asks, size_t count, int64_t status,
           dibs__pg_answer *answer, dibs__answer *answers, size_t *blocked,
           dibs_error *err)
 {
-    dibs_status rc = DIBS_OK;
     int64_t which;
 
-    if (status == DIBS_OK) {
-        for (size_t i = 0; i < count && rc == DIBS_OK; i++) {
-            rc = read_grant(answer, &answers[i], err);
-            if (rc == DIBS_OK)
-                rc = dibs__answer_grant(&asks[i], &answers[i], err);
-        }
-        return rc;
-    }
+    if (status == DIBS_OK)
+        return read_grants(asks, count, answer, answers, blocked, err);
     if (!dibs__pg_word(answer, 0, (int64_t)count - 1, &which))
         return dibs__pg_odd(err);
     *blocked = (size_t)which;

@@ -36,6 +36,8 @@ judge_ask(const dibs__ask *ask, int64_t status, dibs__pg_answer *answer,
     if (!dibs__pg_word(answer, 0, INT64_MAX, &ans->left_ms) ||
         !dibs__pg_word(answer, 0, 1, &flag))
         return dibs__pg_odd(err);
+    if (status == DIBS_OK && ans->left_ms == 0)
+        return dibs__refuse_left(ask->name, err);
     if (status == DIBS_OK) {
         ans->claim = flag == 1;
         return dibs__answer_grant(ask, ans, err);

@@ -68,7 +68,7 @@ local function refuse()
             queues and 1 or 0, ahead, first and first.who or ''}
 end
 
-if mine and not mine.left then
+if mine and holds_on(mine) then
     -- A write, so that a wait for replicas covers the write that made it mine.
     extend_lock()
     serve()

@@ -54,7 +54,7 @@ local function look(i)
     local mine = roll[ask.owner]
     local other = roll.holders[1] or head()
 
-    if mine and not mine.left then
+    if mine and holds_on(mine) then
         asks[i] = mine
     elseif mine or call('HGET', party, ask.owner) == 't' then
         return {LOST, i - 1}

@@ -21,6 +21,9 @@ local function answer(...)
 end
 
 local function turned(holder)
+    if not holds_on(holder) then
+        return answer(LOST)
+    end
     return answer(OK, holder.fence, math.floor((holder.till - now) / 1000))
 end
 

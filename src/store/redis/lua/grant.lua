@@ -348,6 +348,12 @@ local function wait_ms(holder)
     return holder and math.max(1, math.ceil((holder.till - now) / 1000)) or 0
 end
 
+-- Whether an owner that asks again still has a lease: an answer has whole
+-- milliseconds, and one that says none would be no lease.
+local function holds_on(mine)
+    return not mine.left and mine.till - now >= 1000
+end
+
 -- Serves the queue from its head. An asker that is not in it comes after all of
 -- its priority.
 local function serve(asker)

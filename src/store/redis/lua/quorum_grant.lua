@@ -70,6 +70,9 @@ if mine and not mine.left and (mine == other or fill and not other) then
         mine.priority = slot
         agree(mine, proposed, ttl)
     end
+    if not holds_on(mine) then
+        return answer(LOST)
+    end
     return answer(OK, mine.fence, math.floor((mine.till - now) / 1000), 1)
 elseif mine and mine.left or call('HGET', party, owner) == 't' then
     return answer(LOST)
