@@ -200,7 +200,7 @@ static uint32_t retry_bit(dibs__reason reason)
 
 /* delay, delay * factor, ... up to max_delay, and jitter to both sides. */
 static int64_t
-backoff_us(const dibs__retry *retry, uint32_t attempt, uint32_t chance)
+backoff_us(const dibs__retry *retry, uint32_t attempt, uint64_t chance)
 {
     int64_t delay_ms = retry->delay_ms, span;
 

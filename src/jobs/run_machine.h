@@ -46,7 +46,7 @@ typedef struct dibs__scene {
     dibs__run *next; /* the run of state->follows, if there is one */
     const dibs__job *live_job, *next_job; /* of these; NULL: `job` */
     int64_t now_us;
-    uint32_t chance; /* random, for the jitter of a retry */
+    uint64_t chance; /* random, for the jitter of a retry */
     dibs__intent *in;
 } dibs__scene;
 

@@ -130,6 +130,27 @@ static void test_retry_and_backoff(void **unused)
     done();
 }
 
+/* A pause of hours is up to all of its jitter longer. */
+static void test_jitter_of_long_pauses(void **unused)
+{
+    const int64_t hour_us = INT64_C(3600) * 1000000;
+
+    (void)unused;
+    make_job(1);
+    steps[A].work.retry = (dibs__retry){.attempts = 2,
+                                        .on = DIBS__RETRY_LOST,
+                                        .delay_ms = 10 * 3600 * 1000,
+                                        .factor = 1,
+                                        .jitter_pct = 50,
+                                        .max_delay_ms = 10 * 3600 * 1000};
+    begin_run("j.1");
+    sc.chance = (uint64_t)(10 * hour_us);
+    claim(A);
+    CHECK(DIBS_OK, dibs__run_lost(&sc, A, 7, err));
+    assert_int_equal(run.steps[A].at_us, sc.now_us + 15 * hour_us);
+    done();
+}
+
 /* on_lost: finish: the end of an attempt counts, although its node was taken for gone. */
 static void test_late_results(void **unused)
 {
@@ -747,6 +768,7 @@ int main(void)
         cmocka_unit_test(test_policies_of_failure),
         cmocka_unit_test(test_when_failed),
         cmocka_unit_test(test_retry_and_backoff),
+        cmocka_unit_test(test_jitter_of_long_pauses),
         cmocka_unit_test(test_late_results),
         cmocka_unit_test(test_results_of_others),
         cmocka_unit_test(test_lock_of_the_job),
