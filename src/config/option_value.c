@@ -147,6 +147,12 @@ check_value(const dibs__option *option, const char *text, const char *name,
     return DIBS_OK;
 }
 
+/* Services and containers have HOME=/dev/null, below which there is nothing either. */
+static bool is_missing(int number)
+{
+    return number == ENOENT || number == ENOTDIR;
+}
+
 dibs_status dibs__read_file(const char *path, size_t max, char **out,
                             size_t *len, dibs_error *err)
 {
@@ -159,7 +165,8 @@ dibs_status dibs__read_file(const char *path, size_t max, char **out,
     *out = NULL;
     fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
-        return dibsx_fail_at(err, errno == ENOENT ? DIBS_NOTFOUND : DIBS_DENIED,
+        return dibsx_fail_at(err,
+                             is_missing(errno) ? DIBS_NOTFOUND : DIBS_DENIED,
                              dibsx_errno_name(errno), "cannot open %s: %s",
                              path, strerror(errno));
     dibsx_buf_init(&buf, max);

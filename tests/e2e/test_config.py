@@ -174,6 +174,14 @@ class Configuration(Case):
         self.assertEqual(self.setting("prefix")[0], "home:")
 
     @unittest.skipUnless(shutil.which("unshare"), "unshare is not installed")
+    def test_a_home_that_is_no_folder(self):
+        self.env.pop("XDG_CONFIG_HOME")
+        self.env["HOME"] = "/dev/null"
+        self.env["DIBS_URL"] = "memory:"
+        self.assertEqual(self.setting("ttl"), ("30s", "default"))
+        self.ok("run", "k", "--", "true")
+        self.assertIn("there is no configuration file", self.fails(78, "config", "--config", "/dev/null/x"))
+
     def test_the_machine_s_file(self):
         script = (
             'mount -t tmpfs none /etc && mkdir /etc/dibs && printf "ttl: 3m\\nretries: 3\\nshare_stats: yes\\n" '
