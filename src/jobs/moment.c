@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+enum { YEAR_MIN = 1970, YEAR_MAX = 2199 };
+
 /* So many digits; moves *at past them. */
 static bool take_digits(const char **at, int count, int low, int high, int *out)
 {
@@ -33,7 +35,7 @@ static bool take_date(const char **at, int64_t *local)
 {
     int year, month, day;
 
-    if (!take_digits(at, 4, 1970, 2199, &year) || !take_char(at, "-") ||
+    if (!take_digits(at, 4, YEAR_MIN, YEAR_MAX, &year) || !take_char(at, "-") ||
         !take_digits(at, 2, 1, 12, &month) || !take_char(at, "-") ||
         !take_digits(at, 2, 1, 31, &day) ||
         day > dibs__month_length(year, month))
@@ -75,9 +77,16 @@ static bool take_offset(const char **at, int64_t *offset_s)
     return true;
 }
 
+/* An offset can lead out of the years, and a moment before 1970 could be the -1 that
+ * means none. */
+static bool is_in_years(int64_t at)
+{
+    return at >= 0 && at < dibs__day_of(YEAR_MAX + 1, 1, 1) * DIBS__DAY_S;
+}
+
 bool dibs__moment_parse(const char *text, const dibs__zone *zone, int64_t *out)
 {
-    int64_t local, offset_s;
+    int64_t local, offset_s, at;
     bool has_clock;
 
     if (!take_date(&text, &local))
@@ -85,13 +94,15 @@ bool dibs__moment_parse(const char *text, const dibs__zone *zone, int64_t *out)
     has_clock = take_char(&text, "Tt ");
     if (has_clock && !take_clock(&text, &local))
         return false;
-    if (*text == '\0') {
-        *out = dibs__zone_moment(zone, local);
-        return true;
-    }
-    if (!has_clock || !take_offset(&text, &offset_s) || *text != '\0')
+    if (*text == '\0')
+        at = dibs__zone_moment(zone, local);
+    else if (has_clock && take_offset(&text, &offset_s) && *text == '\0')
+        at = local - offset_s;
+    else
         return false;
-    *out = local - offset_s;
+    if (!is_in_years(at))
+        return false;
+    *out = at;
     return true;
 }
 
