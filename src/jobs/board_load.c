@@ -111,7 +111,10 @@ static dibs_status change_state(load *ld, const dibs__job_entry *entry,
     if (rc != DIBS_OK)
         return rc;
     if (state->set[0])
-        (void)!dibs__board_job(ld->board, state->job, state->hash, &old, NULL);
+        rc = dibs__board_job(ld->board, state->job, state->hash, &old, err);
+    /* One that is not there, or cannot be read, had any schedule. */
+    if (rc != DIBS_OK && rc != DIBS_NOTFOUND && rc != DIBS_INVALID)
+        return rc;
     memcpy(state->hash, entry->hash, sizeof(state->hash));
     (void)snprintf(state->set, sizeof(state->set), "%s", ld->file->set);
     state->changed = true;

@@ -14,4 +14,8 @@ dibs_client *commit_faults_client(void *state);
 /* The next commits have no answer, and are done or not. */
 void commit_faults_lose(void *state, bool done, int times);
 
+/* From the next commit on values cannot be read, until commit_faults_heal(). */
+void commit_faults_hide(void *state);
+void commit_faults_heal(void *state);
+
 #endif

@@ -38,25 +38,35 @@ static dibs__board board_of(void *w)
     return board;
 }
 
-static dibs__load_sum
-load(void *w, int version, const char *schedule, const char *command)
+static dibs_status try_load(void *w, int version, const char *schedule,
+                            const char *command, dibs__load_sum *sum)
 {
     const dibs__job_sink sink = {hear_note, NULL};
     const dibs__load_opts opts = {.origin = "here:file", .by = "me"};
     dibs__board board = board_of(w);
     dibs__job_file file;
-    dibs__load_sum sum;
+    dibs_error ignored = {0};
     dibsx_buf why;
+    dibs_status rc;
     char whole[sizeof(text) + 100];
     int len = snprintf(whole, sizeof(whole), text, version, schedule, command);
 
     dibsx_buf_init(&why, 1000);
     CHECK(DIBS_OK, dibs__job_file_read(whole, (size_t)len, "all.yaml", &sink,
                                        &file, err));
-    CHECK(DIBS_OK,
-          dibs__board_load(&board, &file, &opts, NULL, NULL, &sum, &why, err));
+    rc =
+        dibs__board_load(&board, &file, &opts, NULL, NULL, sum, &why, &ignored);
     dibsx_buf_fini(&why);
     dibs__job_file_fini(&file);
+    return rc;
+}
+
+static dibs__load_sum
+load(void *w, int version, const char *schedule, const char *command)
+{
+    dibs__load_sum sum;
+
+    assert_int_equal(try_load(w, version, schedule, command, &sum), DIBS_OK);
     return sum;
 }
 
@@ -270,6 +280,27 @@ static void an_edit_makes_nothing_late(void **state)
     assert_true(state_of(w, "daily").due_us > now_us);
 }
 
+/* A definition that could not be read is not taken for one with another schedule. */
+static void a_load_without_the_old_definition(void **state)
+{
+    void *w = *state;
+    dibs__board board = board_of(w);
+    dibs__job_state before;
+    dibs__load_sum sum;
+
+    (void)load(w, 1, "0 2 * * *", "x");
+    CHECK(DIBS_OK,
+          dibs__board_change_job(&board, "daily", set_back, NULL, err));
+    before = state_of(w, "daily");
+    commit_faults_hide(w);
+    assert_int_not_equal(try_load(w, 2, "0 2 * * *", "y", &sum), DIBS_OK);
+    commit_faults_heal(w);
+    assert_string_equal(state_of(w, "daily").hash, before.hash);
+    (void)load(w, 2, "0 2 * * *", "y");
+    assert_string_not_equal(state_of(w, "daily").hash, before.hash);
+    assert_int_equal(state_of(w, "daily").due_us, before.due_us);
+}
+
 static dibs_status make_run(const dibs__job *job, const dibs__job_state *state,
                             dibs__run *run, void *arg, dibs_error *err)
 {
@@ -385,6 +416,7 @@ int main(void)
         JOB_TEST(the_higher_version_wins_a_race),
         JOB_TEST(a_race_without_versions_ends),
         JOB_TEST(an_edit_makes_nothing_late),
+        JOB_TEST(a_load_without_the_old_definition),
         JOB_TEST(a_start_without_answers_is_one_run),
         JOB_TEST(a_cancel_without_answers_is_one),
         JOB_TEST(a_resume_without_answers_is_ones_own),
