@@ -215,7 +215,8 @@ static bool is_own_variable(const char *name)
                                          "DIBS_RUN",    "DIBS_JOB",
                                          "DIBS_STEP",   "DIBS_TICK",
                                          "DIBS_BATCH",  "DIBS_ATTEMPT",
-                                         "DIBS_RESULT"};
+                                         "DIBS_RESULT", "DIBS_BOARD",
+                                         "DIBS_NODE",   "DIBS_FENCE"};
 
     for (size_t i = 0; i < sizeof(begins) / sizeof(begins[0]); i++)
         if (strncmp(name, begins[i], strlen(begins[i])) == 0)

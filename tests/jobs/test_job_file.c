@@ -118,6 +118,10 @@ static const mistake mistakes[] = {
     {J "    dir: work\n", "4:10: dir: 'work' is no path that begins with /\n"},
     {J "    env: {DIBS_URL: x, DIBS_PARAM_A: x}\n",
      "4:24: env: 'DIBS_PARAM_A' is set by dibs itself; use another name\n"},
+    {J "    env: {DIBS_BOARD: x, DIBS_NODE: x, DIBS_FENCE: x}\n",
+     "4:11: env: 'DIBS_BOARD' is set by dibs itself; use another name\n"
+     "4:26: env: 'DIBS_NODE' is set by dibs itself; use another name\n"
+     "4:40: env: 'DIBS_FENCE' is set by dibs itself; use another name\n"},
     {J "    env: {1a: x}\n", "4:11: env: '1a' is no name of a variable\n"},
     {J "    env: [a]\n", "4:10: env takes a map, such as {NAME: value}\n"},
     {J "    from: tomorrow\n",
