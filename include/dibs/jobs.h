@@ -188,7 +188,7 @@ DIBS_API const char *dibs_run_step(const dibs_run *run);
 DIBS_API uint32_t dibs_run_attempt(const dibs_run *run);
 
 /* The instant at which the run was due, in microseconds since 1970; 0: it was started
- * by a caller or by another run. */
+ * by a caller or by another run. A rerun has that of the run which is done again. */
 DIBS_API int64_t dibs_run_tick_us(const dibs_run *run);
 
 /* A number that is higher for every later attempt on the board. */

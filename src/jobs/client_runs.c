@@ -71,8 +71,7 @@ fill_info(const dibs__board *board, const dibs__run *run, dibs_run_info *out)
                    run->reason ? dibs__reason_name(run->reason) : "");
     (void)snprintf(all.cause, sizeof(all.cause), "%s",
                    dibs__cause_name(run->cause));
-    if (run->cause == DIBS__CAUSE_TICK)
-        all.tick_us = run->tick_s * 1000000;
+    all.tick_us = run->tick_s * 1000000;
     memcpy(out, &all, size < sizeof(all) ? size : sizeof(all));
 }
 

@@ -3,7 +3,6 @@
 #include "jobs/follow.h"
 #include "base/fail.h"
 #include "base/sha1.h"
-#include "jobs/moment.h"
 #include "jobs/params.h"
 
 #include <stdio.h>
@@ -48,13 +47,9 @@ static dibs_status expand_with(const dibs__pairs *with, const dibs__run *parent,
 {
     const dibs__pairs values = {.at = parent->params,
                                 .count = parent->param_count};
-    char tick[DIBS__MOMENT_SIZE + 1] = "";
+    char tick[DIBS__TICK_TEXT_SIZE];
 
-    if (parent->cause == DIBS__CAUSE_TICK) {
-        dibs__moment_text(parent->tick_s, tick);
-        tick[strlen(tick) + 1] = '\0';
-        tick[strlen(tick)] = 'Z';
-    }
+    dibs__run_tick_text(parent, tick);
     for (size_t i = 0; i < with->count; i++) {
         dibs__params_expand(with->at[i].value, &values, tick, text);
         dibsx_buf_putc(text, '\0');

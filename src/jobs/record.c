@@ -5,6 +5,7 @@
 #include "base/fail.h"
 #include "base/sha1.h"
 #include "jobs/calendar.h"
+#include "jobs/moment.h"
 #include "jobs/record_names.h"
 
 #include <stdio.h>
@@ -115,6 +116,24 @@ dibs_status dibs__run_make(dibs__run *run, const char *id, const dibs__job *job,
                        label_of(&job->steps[i]));
     }
     return DIBS_OK;
+}
+
+int64_t dibs__run_due_us(const dibs__run *run)
+{
+    return run->cause == DIBS__CAUSE_TICK ? run->tick_s * INT64_C(1000000)
+                                          : run->made_us;
+}
+
+void dibs__run_tick_text(const dibs__run *run, char out[DIBS__TICK_TEXT_SIZE])
+{
+    _Static_assert((int)DIBS__TICK_TEXT_SIZE > (int)DIBS__MOMENT_SIZE,
+                   "room for the Z");
+
+    out[0] = '\0';
+    if (!run->tick_s)
+        return;
+    dibs__moment_text(run->tick_s, out);
+    (void)snprintf(out + strlen(out), 2, "Z");
 }
 
 dibs_status dibs__run_param(dibs__run *run, const char *name, const char *value,

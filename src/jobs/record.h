@@ -15,6 +15,8 @@
 #include "base/buf.h"
 #include "jobs/run_step.h"
 
+enum { DIBS__TICK_TEXT_SIZE = 33 };
+
 typedef struct dibs__run {
     char id[DIBS__RUN_ID_SIZE]; /* the key has it, not the JSON */
     uint64_t version;           /* as read; 0: the store has none */
@@ -24,7 +26,7 @@ typedef struct dibs__run {
     char origin[DIBS__RUN_ID_SIZE];   /* the run that caused it */
     char parent[DIBS__JOB_NAME_SIZE]; /* of CHILD: the step of it */
     char batch[DIBS__JOB_NAME_SIZE];
-    int64_t tick_s; /* of TICK */
+    int64_t tick_s; /* of TICK, and of a rerun of one; else 0 */
     dibs__run_state state;
     dibs__reason reason;
     int64_t made_us, begun_us, ended_us;
@@ -57,6 +59,13 @@ void dibs__run_fini(dibs__run *run);
 DIBS_MUST_CHECK dibs_status dibs__run_make(dibs__run *run, const char *id,
                                            const dibs__job *job,
                                            const char *hash, dibs_error *err);
+
+/* When it was to begin: its own tick, or when it was made. A rerun is not late by the
+ * tick of the run before it. */
+int64_t dibs__run_due_us(const dibs__run *run);
+
+/* "2026-11-15T02:00:00Z" of its tick, or "". */
+void dibs__run_tick_text(const dibs__run *run, char out[DIBS__TICK_TEXT_SIZE]);
 
 /* Copies name and value. INVALID: too many; NOMEM. */
 DIBS_MUST_CHECK dibs_status dibs__run_param(dibs__run *run, const char *name,

@@ -15,14 +15,12 @@ static void set_limits(dibs__scene *sc)
 {
     const dibs__job *job = sc->job;
     dibs__run *run = sc->run;
-    int64_t from_us = run->cause == DIBS__CAUSE_TICK
-                          ? run->tick_s * INT64_C(1000000)
-                          : sc->now_us;
     int64_t end_us = 0;
 
     run->made_us = sc->now_us;
     if (job->start_deadline_ms != DIBS__JOB_NONE)
-        run->start_by_us = from_us + job->start_deadline_ms * 1000;
+        run->start_by_us =
+            dibs__run_due_us(run) + job->start_deadline_ms * 1000;
     if (job->run_timeout_ms != DIBS__JOB_NONE)
         end_us = sc->now_us + job->run_timeout_ms * 1000;
     /* A child has the limit of its parent too. */

@@ -125,8 +125,8 @@ dibs__run_cancel(dibs__scene *sc, dibs__reason why, dibs_error *err);
  * ended again since, and then still owes those of its new end. */
 void dibs__run_followed(dibs__scene *sc, const dibs__run *ended);
 
-/* Gives a new run, which is not admitted yet, the ends of an older one for steps that are
- * not `from` or below it. NULL: none. NOTFOUND: no such step; NOMEM. */
+/* Gives a new run, which is not admitted yet, the tick and the params of an older one, and
+ * its ends of steps that are not `from` or below it. NULL: none. NOTFOUND: no such step; NOMEM. */
 dibs_status
 dibs__run_rerun(const dibs__job *job, dibs__run *run, const dibs__run *older,
                 const char *from, dibs_error *err);

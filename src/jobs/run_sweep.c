@@ -309,6 +309,7 @@ dibs__run_rerun(const dibs__job *job, dibs__run *run, const dibs__run *older,
     size_t first = 0;
 
     run->cause = DIBS__CAUSE_RERUN;
+    run->tick_s = older->tick_s; /* ${tick} is the one that is done again. */
     memcpy(run->origin, older->id, sizeof(run->origin));
     for (size_t i = 0; i < older->param_count; i++) {
         dibs_status rc = dibs__run_param(run, older->params[i].name,

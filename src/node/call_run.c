@@ -51,8 +51,7 @@ dibs__call_fill(dibs_run *call, const dibs__job *job, const dibs__step *step,
         return dibsx_nomem(err, "a call");
     (void)snprintf(call->job, sizeof(call->job), "%s", run->job);
     (void)snprintf(call->step, sizeof(call->step), "%s", step->name);
-    if (run->cause == DIBS__CAUSE_TICK)
-        call->tick_us = run->tick_s * 1000000;
+    call->tick_us = run->tick_s * 1000000;
     /* Versions rise on the board, and the claim of a later attempt has a later one. */
     call->token = run->version;
     copy_params(call, run);

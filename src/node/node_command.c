@@ -5,7 +5,6 @@
 #include "base/fail.h"
 #include "exec/executor.h"
 #include "exec/result_files.h"
-#include "jobs/moment.h"
 #include "jobs/params.h"
 #include "node/node_inside.h"
 
@@ -99,21 +98,12 @@ static void put_user(dibsx_buf *env, const char *user)
     put_variable(env, "SHELL", "%s", found->pw_shell);
 }
 
-static void tick_text(const dibs__run *run, char out[DIBS__MOMENT_SIZE + 1])
-{
-    out[0] = '\0';
-    if (run->cause != DIBS__CAUSE_TICK)
-        return;
-    dibs__moment_text(run->tick_s, out);
-    (void)snprintf(out + strlen(out), 2, "Z");
-}
-
 static void put_names(dibs__node *node, const dibs__node_task *task,
                       const dibs__run *run, dibsx_buf *env)
 {
-    char tick[DIBS__MOMENT_SIZE + 1];
+    char tick[DIBS__TICK_TEXT_SIZE];
 
-    tick_text(run, tick);
+    dibs__run_tick_text(run, tick);
     put_variable(env, "DIBS_BOARD", "%s", node->board->name);
     put_variable(env, "DIBS_JOB", "%s", run->job);
     put_variable(env, "DIBS_RUN", "%s", run->id);
@@ -161,9 +151,9 @@ static void
 put_args(const dibs__work *work, const dibs__run *run, dibsx_buf *args)
 {
     const dibs__pairs values = {.at = run->params, .count = run->param_count};
-    char tick[DIBS__MOMENT_SIZE + 1];
+    char tick[DIBS__TICK_TEXT_SIZE];
 
-    tick_text(run, tick);
+    dibs__run_tick_text(run, tick);
     for (size_t i = 0; i < work->run.count; i++) {
         dibs__params_expand(work->run.at[i], &values, tick, args);
         dibsx_buf_putc(args, '\0');

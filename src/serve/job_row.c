@@ -295,7 +295,7 @@ static void put_attempts(dibsx_json *js, const dibs__run *run)
 void dibs__run_row_json(dibsx_json *js, const dibs__run *run,
                         const dibs__job *job, bool whole)
 {
-    const int64_t due_us = run->tick_s ? run->tick_s * 1000000 : run->made_us;
+    const int64_t due_us = dibs__run_due_us(run);
 
     dibsx_json_pair_text(js, "id", run->id);
     dibsx_json_pair_text(js, "job", run->job);

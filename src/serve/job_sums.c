@@ -63,7 +63,7 @@ static int32_t last_code(const dibs__run *run)
 
 void dibs__job_sums_add(dibs__job_sums *sums, const dibs__run *run)
 {
-    const int64_t due_us = run->tick_s ? run->tick_s * 1000000 : run->made_us;
+    const int64_t due_us = dibs__run_due_us(run);
     dibs__job_sum *sum;
 
     pthread_mutex_lock(&sums->mutex);

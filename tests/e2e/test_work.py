@@ -177,6 +177,20 @@ class Ticks(Work):
         runs = self.json("job", "runs", "tick", "--json")["runs"]
         self.assertEqual([run["tick"] for run in runs if run["state"] == "OK"], list(ticks))
 
+    def test_a_rerun_has_the_tick_of_its_run(self):
+        every = self.write("every.yaml", "jobs: {tick: {schedule: '* * * * * *', concurrency: allow,"
+                           " run: [sh, -c, 'echo $DIBS_TICK $1 >>ticks', '', '${tick}']}}\n")
+        node = self.node(file=every)
+        wait_until(lambda: self.lines("ticks"), "a tick")
+        self.ok("job", "pause", "tick")
+        self.stop(node)
+        run = next(run for run in self.json("job", "runs", "tick", "--json")["runs"] if run["state"] == "OK")
+        self.assertIn(f"{run['tick']} {run['tick']}", self.lines("ticks"))
+        node = self.node(file=every)
+        self.ok("job", "rerun", run["id"])
+        wait_until(lambda: self.lines("ticks").count(f"{run['tick']} {run['tick']}") == 2, "the same tick again")
+        self.stop(node)
+
     def test_a_state_that_cannot_be_read_is_in_nobodys_way(self):
         many = self.write("many.yaml", "jobs:\n" + "".join(
             f"  j{i}: {{schedule: '* * * * * *', shell: 'echo j{i} >>ticked'}}\n" for i in range(3)))

@@ -403,6 +403,36 @@ static void test_rerun_from_a_step(void **unused)
     done();
 }
 
+/* It does the same work again, and is not late by it. */
+static void test_rerun_of_a_tick(void **unused)
+{
+    char tick[DIBS__TICK_TEXT_SIZE];
+    dibs__run older;
+
+    (void)unused;
+    make_job(1);
+    job.start_deadline_ms = 5000;
+    begin_run("j@x");
+    dibs__run_tick_text(&run, tick);
+    assert_string_equal(tick, "");
+    claim(A);
+    end(A, &badly);
+    run.cause = DIBS__CAUSE_TICK;
+    run.tick_s = 1;
+    older = run;
+    CHECK(DIBS_OK, dibs__run_make(&run, "j.2", &job, "h", err));
+    CHECK(DIBS_OK, dibs__run_rerun(&job, &run, &older, NULL, err));
+    sc.now_us = 60000000;
+    CHECK(DIBS_OK, dibs__run_start(&sc, err));
+    dibs__run_tick_text(&run, tick);
+    assert_string_equal(tick, "1970-01-01T00:00:01Z");
+    assert_int_equal(dibs__run_due_us(&older), 1000000);
+    assert_int_equal(dibs__run_due_us(&run), 60000000);
+    assert_int_equal(run.start_by_us, 65000000);
+    dibs__run_fini(&older);
+    done();
+}
+
 /* A record that is too long loses results, and not its state. */
 static void test_results_that_do_not_fit(void **unused)
 {
@@ -779,6 +809,7 @@ int main(void)
         cmocka_unit_test(test_limits),
         cmocka_unit_test(test_waits),
         cmocka_unit_test(test_rerun_from_a_step),
+        cmocka_unit_test(test_rerun_of_a_tick),
         cmocka_unit_test(test_results_that_do_not_fit),
         cmocka_unit_test(test_ends_of_members),
         cmocka_unit_test(test_batch),
