@@ -62,6 +62,8 @@ static void read_action(dibs__job_reader *rd, dibs__job *job,
         action = dibs__action_find(rd, job_actions, JOB_ACTIONS, "the job",
                                    source->defaults);
         map = source->defaults;
+        if (action && !dibs__source_get(source, action->key))
+            action = NULL;
     }
     if (!action) {
         dibs__action_words(job_actions, JOB_ACTIONS, words, sizeof(words));
@@ -84,11 +86,6 @@ static void read_action(dibs__job_reader *rd, dibs__job *job,
     dibs__refs_check(rd, &job->params, dibs__node_get(map, "run"));
     dibs__shell_check(rd, dibs__node_get(map, "shell"));
     dibs__steps_make_main(rd, job, action->kind);
-    /* A null of the job has taken away what the defaults give. */
-    if (map == source->defaults && !job->work.run.at && !job->work.shell &&
-        !job->work.call)
-        dibs__job_mistake(rd, source->key, "the job '%s' does nothing",
-                          job->name);
 }
 
 /* Fills in values that follow from other keys. */

@@ -119,10 +119,19 @@ dibs__node_get(const dibsx_yaml_node *map, const char *key)
     return NULL;
 }
 
+static bool has_key(const dibsx_yaml_node *map, const char *key)
+{
+    if (map->kind == DIBSX_YAML_MAP)
+        for (const dibsx_yaml_node *at = map->child; at; at = at->next)
+            if (strcmp(at->text, key) == 0)
+                return true;
+    return false;
+}
+
 const dibsx_yaml_node *
 dibs__source_get(const dibs__job_source *source, const char *key)
 {
-    const dibsx_yaml_node *value = dibs__node_get(source->map, key);
-
-    return value ? value : dibs__node_get(source->defaults, key);
+    return dibs__node_get(has_key(source->map, key) ? source->map
+                                                    : source->defaults,
+                          key);
 }

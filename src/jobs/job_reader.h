@@ -65,7 +65,8 @@ typedef struct dibs__job_source {
         *defaults; /* what holds where it gives none, or NULL */
 } dibs__job_source;
 
-/* The value that a job gives, or its defaults; NULL: neither. */
+/* The value that a job gives, or its defaults; NULL: neither. A null of the job takes back
+ * what its defaults give. */
 const dibsx_yaml_node *
 dibs__source_get(const dibs__job_source *source, const char *key);
 

@@ -131,6 +131,10 @@ static const mistake mistakes[] = {
     /* Actions. */
     {"jobs: {a: {}}", "1:8: the job 'a' does nothing; give it run, shell, call "
                       "or steps\n"},
+    {"defaults: {run: [x]}\njobs: {a: {run: null}}",
+     "2:8: the job 'a' does nothing; give it run, shell, call or steps\n"},
+    {"defaults: {steps: {b: {run: [x]}}}\njobs: {a: {steps: null}}",
+     "2:8: the job 'a' does nothing; give it run, shell, call or steps\n"},
     {J "    shell: y\n", "4:12: the job has run and shell; give one of run, "
                          "shell, call or steps\n"},
     {"jobs: {a: {run: x}}",
@@ -438,6 +442,31 @@ static void defaults_hold_where_a_job_gives_none(void **state)
     assert_int_equal(job->from_s, 1782900000);
     assert_false(job->enabled);
     assert_string_equal(job->work.env.at[0].value, "");
+    dibs__job_file_fini(&file);
+}
+
+static void null_takes_a_default_back(void **state)
+{
+    dibs__job_file file;
+    const dibs__job *job;
+
+    (void)state;
+    must_read("defaults: {zone: Europe/Berlin, concurrency: allow,\n"
+              "  lock: {key: k}, schedule: '@daily', run: [x]}\n"
+              "jobs:\n"
+              "  a: {from: 2026-07-01 12:00}\n"
+              "  b: {from: 2026-07-01 12:00, zone: null, concurrency: null,\n"
+              "      lock: null}\n",
+              &file);
+    job = job_of(&file, "a");
+    assert_int_equal(job->from_s, 1782900000);
+    assert_int_equal(job->concurrency, DIBS__CONCURRENCY_ALLOW);
+    assert_string_equal(job->lock.key, "k");
+    job = job_of(&file, "b");
+    assert_string_equal(job->zone, "UTC");
+    assert_int_equal(job->from_s, 1782907200);
+    assert_int_equal(job->concurrency, DIBS__CONCURRENCY_FORBID);
+    assert_null(job->lock.key);
     dibs__job_file_fini(&file);
 }
 
@@ -836,6 +865,7 @@ int main(void)
         cmocka_unit_test(a_plain_job_has_its_defaults),
         cmocka_unit_test(a_set_is_named_after_its_file),
         cmocka_unit_test(defaults_hold_where_a_job_gives_none),
+        cmocka_unit_test(null_takes_a_default_back),
         cmocka_unit_test(a_singleton_has_a_lock),
         cmocka_unit_test(steps_have_what_their_job_has),
         cmocka_unit_test(a_long_chain_is_walked),
