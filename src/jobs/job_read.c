@@ -252,6 +252,17 @@ static dibs__pair *find_pair(const dibs__pairs *pairs, const char *name)
     return NULL;
 }
 
+/* Whether the entries of defaults and job together, each name once, are not too many. */
+static bool has_room(dibs__job_reader *rd, const dibs__key *row,
+                     const dibsx_yaml_node *value, size_t count)
+{
+    if (count <= (size_t)row->max)
+        return true;
+    dibs__job_mistake(rd, value, "%s has more than %lld entries", row->name,
+                      (long long)row->max);
+    return false;
+}
+
 /* Beside what is there already; a name that is there gets the new value. */
 static void read_pairs(dibs__job_reader *rd, const dibs__key *row,
                        const dibsx_yaml_node *value, void *base)
@@ -261,11 +272,6 @@ static void read_pairs(dibs__job_reader *rd, const dibs__key *row,
     if (value->kind != DIBSX_YAML_MAP) {
         dibs__job_mistake(rd, value, "%s takes a map, such as {NAME: value}",
                           row->name);
-        return;
-    }
-    if (old.count + count_items(value) > (size_t)row->max) {
-        dibs__job_mistake(rd, value, "%s has more than %lld entries", row->name,
-                          (long long)row->max);
         return;
     }
     *out =
@@ -294,6 +300,10 @@ static void read_pairs(dibs__job_reader *rd, const dibs__key *row,
             *out = old;
             return;
         }
+    }
+    if (!has_room(rd, row, value, out->count)) {
+        *out = old;
+        return;
     }
     qsort(out->at, out->count, sizeof(out->at[0]), compare_pairs);
 }
@@ -381,11 +391,6 @@ static void read_params(dibs__job_reader *rd, const dibs__key *row,
             rd, value, "params takes a map, such as {region: {default: eu}}");
         return;
     }
-    if (old.count + count_items(value) > (size_t)row->max) {
-        dibs__job_mistake(rd, value, "params has more than %lld entries",
-                          (long long)row->max);
-        return;
-    }
     *out = (dibs__param_list){.at = dibs__arena_take(rd->ctx.arena,
                                                      old.count +
                                                          count_items(value) + 1,
@@ -399,6 +404,10 @@ static void read_params(dibs__job_reader *rd, const dibs__key *row,
         out->at[i] = old.at[i];
     for (const dibsx_yaml_node *key = value->child; key; key = key->next)
         read_param(rd, out, key);
+    if (!has_room(rd, row, value, out->count)) {
+        *out = old;
+        return;
+    }
     qsort(out->at, out->count, sizeof(out->at[0]), compare_params);
 }
 

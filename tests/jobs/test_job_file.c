@@ -470,6 +470,50 @@ static void null_takes_a_default_back(void **state)
     dibs__job_file_fini(&file);
 }
 
+static void put_params(dibsx_buf *out, const char *key, int from, int count)
+{
+    dibsx_buf_printf(out, "%s: {", key);
+    for (int i = from; i < from + count; i++)
+        dibsx_buf_printf(out, "%sP%d: %s", i > from ? ", " : "", i,
+                         key[0] == 'p' ? "{default: x}" : "x");
+    dibsx_buf_puts(out, "}");
+}
+
+/* Names that a job has in common with its defaults count once against the bound. */
+static void a_name_of_both_counts_once(void **state)
+{
+    static const struct {
+        const char *key;
+        int max;
+    } cases[] = {{"params", DIBS__JOB_PARAMS_MAX}, {"env", 200}};
+
+    (void)state;
+    for (size_t i = 0; i < 2; i++)
+        for (int more = 0; more < 2; more++) {
+            const int max = cases[i].max;
+            dibsx_buf text, notes;
+            dibs__job_file file;
+            dibs_error err = {0};
+            dibs_status rc;
+
+            dibsx_buf_init(&text, 100000);
+            dibsx_buf_puts(&text, "defaults: {");
+            put_params(&text, cases[i].key, 0, max);
+            dibsx_buf_puts(&text, "}\njobs: {a: {run: [x],\n  ");
+            put_params(&text, cases[i].key, more, max);
+            dibsx_buf_puts(&text, "}}\n");
+            rc = read_text(dibsx_buf_text(&text), &file, &notes, &err);
+            assert_int_equal(rc, more ? DIBS_INVALID : DIBS_OK);
+            if (more)
+                assert_non_null(
+                    strstr(dibsx_buf_text(&notes), "has more than"));
+            else
+                dibs__job_file_fini(&file);
+            dibsx_buf_fini(&notes);
+            dibsx_buf_fini(&text);
+        }
+}
+
 static void a_singleton_has_a_lock(void **state)
 {
     dibs__job_file file;
@@ -866,6 +910,7 @@ int main(void)
         cmocka_unit_test(a_set_is_named_after_its_file),
         cmocka_unit_test(defaults_hold_where_a_job_gives_none),
         cmocka_unit_test(null_takes_a_default_back),
+        cmocka_unit_test(a_name_of_both_counts_once),
         cmocka_unit_test(a_singleton_has_a_lock),
         cmocka_unit_test(steps_have_what_their_job_has),
         cmocka_unit_test(a_long_chain_is_walked),
