@@ -5,7 +5,7 @@
 #include "base/fail.h"
 #include "base/rand.h"
 #include "jobs/board_stage.h"
-#include "jobs/params.h"
+#include "jobs/run_params.h"
 #include <dibs/lock.h>
 #include <stdio.h>
 #include <string.h>
@@ -44,21 +44,6 @@ typedef struct order {
     const char *from;
 } order;
 
-static dibs_status fill_params(const order *o, const dibs__job *job,
-                               dibs__run *run, dibs_error *err)
-{
-    dibs__pairs all = {.count = 0};
-    dibs__arena *arena = dibs__arena_new();
-    dibs_status rc = arena ? dibs__params_fill(&job->params, o->params,
-                                               o->param_count, arena, &all, err)
-                           : dibsx_nomem(err, "params");
-
-    for (size_t i = 0; rc == DIBS_OK && i < all.count; i++)
-        rc = dibs__run_param(run, all.at[i].name, all.at[i].value, err);
-    dibs__arena_free(arena);
-    return rc;
-}
-
 static dibs_status
 make_start(const dibs__job *job, const dibs__job_state *state, dibs__run *run,
            void *arg, dibs_error *err)
@@ -73,7 +58,9 @@ make_start(const dibs__job *job, const dibs__job_state *state, dibs__run *run,
                           job->name);
     rc = dibs__run_make(run, o->id, job, state->hash, err);
     run->cause = DIBS__CAUSE_HAND;
-    return rc == DIBS_OK ? fill_params(o, job, run, err) : rc;
+    return rc == DIBS_OK
+               ? dibs__run_params(run, job, o->params, o->param_count, err)
+               : rc;
 }
 
 dibs_status

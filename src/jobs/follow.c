@@ -4,6 +4,7 @@
 #include "base/fail.h"
 #include "base/sha1.h"
 #include "jobs/params.h"
+#include "jobs/run_params.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -21,24 +22,6 @@ void dibs__then_id(const char *job, const dibs__run *ended,
                    char out[DIBS__RUN_ID_SIZE])
 {
     dibs__run_id_after(job, ended->id, "", out);
-}
-
-/* Fills the params of a new run: those that it is given, and defaults. */
-static dibs_status
-fill_params(dibs__run *run, const dibs__job *job, const dibs__pair *given,
-            size_t count, dibs_error *err)
-{
-    dibs__arena *arena = dibs__arena_new();
-    dibs__pairs all = {0};
-    dibs_status rc;
-
-    if (!arena)
-        return dibsx_nomem(err, "the params of a run");
-    rc = dibs__params_fill(&job->params, given, count, arena, &all, err);
-    for (size_t i = 0; i < all.count && rc == DIBS_OK; i++)
-        rc = dibs__run_param(run, all.at[i].name, all.at[i].value, err);
-    dibs__arena_free(arena);
-    return rc;
 }
 
 /* The params of a step with values in place, one after the other in `text`. */
@@ -103,7 +86,7 @@ give_with(const dibs__pairs *with, const dibs__run *parent,
         at += strlen(at) + 1;
     }
     if (rc == DIBS_OK)
-        rc = fill_params(out, job, given, with->count, err);
+        rc = dibs__run_params(out, job, given, with->count, err);
     dibsx_buf_fini(&text);
     return rc;
 }
@@ -139,7 +122,7 @@ dibs_status dibs__then_make(const dibs__run *ended, const dibs__job *job,
         return rc;
     out->cause = DIBS__CAUSE_THEN;
     memcpy(out->origin, ended->id, sizeof(out->origin));
-    return fill_params(out, job, NULL, 0, err);
+    return dibs__run_params(out, job, NULL, 0, err);
 }
 
 const dibs__texts *dibs__then_jobs(const dibs__job *job, const dibs__run *run)

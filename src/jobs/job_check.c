@@ -186,6 +186,26 @@ static void check_then(dibs__job_reader *rd, const dibs__job *job,
                                   "run for ever; use retry, or a schedule");
 }
 
+/* A tick gives no values. */
+static void check_params(dibs__job_reader *rd, const dibs__job *job,
+                         const dibs__job_source *source)
+{
+    const dibsx_yaml_node *own = dibs__node_get(source->map, "params");
+
+    if (job->schedule.count == 0 || rd->stored)
+        return;
+    for (size_t i = 0; i < job->params.count; i++) {
+        const dibs__param *param = &job->params.at[i];
+        const dibsx_yaml_node *at = dibs__node_get(own, param->name);
+
+        if (param->required && !param->initial)
+            dibs__job_mistake(rd, at ? at : place_of(source, "schedule"),
+                              "the param '%s' is required, and a schedule "
+                              "gives no value; give it a default",
+                              param->name);
+    }
+}
+
 void dibs__job_check(dibs__job_reader *rd, const dibs__job *job,
                      const dibs__job_source *source)
 {
@@ -195,4 +215,5 @@ void dibs__job_check(dibs__job_reader *rd, const dibs__job *job,
     check_concurrency(rd, job, source);
     check_lost(rd, job, source);
     check_then(rd, job, source);
+    check_params(rd, job, source);
 }

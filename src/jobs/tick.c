@@ -3,6 +3,7 @@
 #include "jobs/tick.h"
 #include "base/fail.h"
 #include "base/sha1.h"
+#include "jobs/run_params.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -239,19 +240,6 @@ choose(dibs__scene *sc, const dibs__ticker *tk, const late_ticks *late)
     return pick;
 }
 
-/* A tick gives no values: the defaults hold. */
-static dibs_status
-fill_params(dibs__run *run, const dibs__job *job, dibs_error *err)
-{
-    dibs_status rc = DIBS_OK;
-
-    for (size_t i = 0; i < job->params.count && rc == DIBS_OK; i++)
-        if (job->params.at[i].initial)
-            rc = dibs__run_param(run, job->params.at[i].name,
-                                 job->params.at[i].initial, err);
-    return rc;
-}
-
 static dibs_status make_run(dibs__scene *sc, const dibs__ticker *tk,
                             const choice *pick, dibs_error *err)
 {
@@ -261,7 +249,7 @@ static dibs_status make_run(dibs__scene *sc, const dibs__ticker *tk,
     dibs__run_id_of_tick(sc->job->name, pick->tick.at, id);
     rc = dibs__run_make(sc->run, id, sc->job, tk->hash, err);
     if (rc == DIBS_OK)
-        rc = fill_params(sc->run, sc->job, err);
+        rc = dibs__run_params(sc->run, sc->job, NULL, 0, err);
     if (rc != DIBS_OK)
         return rc;
     sc->run->cause = DIBS__CAUSE_TICK;

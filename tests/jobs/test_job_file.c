@@ -167,6 +167,16 @@ static const mistake mistakes[] = {
      "  c: {steps: {d: {run: [x]}, e: {job: a}}}}",
      "2:39: jobs run each other in a circle: a, c, a\n"},
 
+    {J "    schedule: '@daily'\n    params: {a: {default: x},\n"
+       "      b: {required: yes}}\n",
+     "6:10: the param 'b' is required, and a schedule gives no value; give it "
+     "a "
+     "default\n"},
+    {"defaults: {params: {b: {required: yes}}}\n"
+     "jobs: {a: {run: [x], schedule: '@daily'}}",
+     "2:32: the param 'b' is required, and a schedule gives no value; give it "
+     "a default\n"},
+
     /* Needs. */
     {"jobs: {a: {steps: {b: {run: [x], needs: [c]}}}}",
      "1:42: needs: there is no step 'c'\n"},

@@ -92,6 +92,13 @@ static void test_params_have_their_defaults(void **unused)
     assert_string_equal(run.params[0].name, "region");
     assert_string_equal(run.params[0].value, "eu");
     done();
+
+    /* One from a store may require what a file must not. */
+    make_job(DIBS__MISFIRE_RUN_ONCE);
+    params[0].required = true;
+    job.params = (dibs__param_list){.at = params, .count = 2};
+    assert_status(take(1015 * US), DIBS_INVALID);
+    done();
 }
 
 /* Years of ticks cost as much as minutes, and nothing stops for good. */
