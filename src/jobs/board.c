@@ -292,22 +292,38 @@ typedef struct parcel {
     dibs_commit_change *changes;
 } parcel;
 
+dibs_status
+dibs__board_check(const dibs__intent *ins, size_t count, dibs_error *err)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (ins[i].too_long)
+            return dibsx_fail(err, DIBS_INVALID,
+                              "the record of a run would be longer than "
+                              "%d KiB",
+                              DIBS__RUN_JSON_MAX / 1024);
+        if (!dibs__intent_ok(&ins[i]))
+            return dibsx_nomem(err, "a change of a job");
+    }
+    return DIBS_OK;
+}
+
 static dibs_status
 make_parcel(const dibs__intent *ins, size_t count, parcel *out, dibs_error *err)
 {
     size_t checks = 0, changes = 0;
-    bool whole = true;
+    dibs_status rc = dibs__board_check(ins, count, err);
 
     *out = (parcel){.checks = NULL};
     for (size_t i = 0; i < count; i++) {
         checks += ins[i].check_count;
         changes += ins[i].change_count;
-        whole = whole && dibs__intent_ok(&ins[i]);
     }
+    if (rc != DIBS_OK)
+        return rc;
     out->all.at = dibsx_zalloc_n(checks + changes + 1, sizeof(*out->all.at));
     out->checks = dibsx_zalloc_n(checks + 1, sizeof(*out->checks));
     out->changes = dibsx_zalloc_n(changes + 1, sizeof(*out->changes));
-    return whole && out->all.at && out->checks && out->changes
+    return out->all.at && out->checks && out->changes
                ? DIBS_OK
                : dibsx_nomem(err, "a change of a job");
 }

@@ -60,6 +60,10 @@ typedef struct dibs__answer {
     bool doubt;       /* also in: an earlier try had no answer */
 } dibs__answer;
 
+/* Whether intents can be sent. INVALID: a record is too long, and will be; NOMEM. */
+DIBS_MUST_CHECK dibs_status dibs__board_check(const dibs__intent *ins,
+                                              size_t count, dibs_error *err);
+
 /* Commits up to DIBS_COMMITS_MAX intents in one request, each for itself, and sends
  * those without an answer again. The first status that is not DIBS_OK; without memory
  * no intent was sent, and all answers say so. */

@@ -44,6 +44,7 @@ typedef struct dibs__intent {
     dibs__intent_change *changes;
     size_t change_count, room;
     bool failed;
+    bool too_long; /* ... for good: a record is longer than a store takes */
 } dibs__intent;
 
 /* Zeros; end with dibs__intent_fini(). */

@@ -218,6 +218,19 @@ static void drop_longest(dibs__run *run)
     longest->result_len = 0;
 }
 
+/* Not for lack of memory. */
+static bool is_too_long(const dibs__run *run)
+{
+    dibsx_buf json;
+    bool written;
+
+    dibsx_buf_init(&json, (size_t)8 * DIBS__RUN_JSON_MAX);
+    dibs__run_write(run, &json);
+    written = dibsx_buf_ok(&json);
+    dibsx_buf_fini(&json);
+    return written;
+}
+
 static void put_run(dibs__run *run, int64_t keep_ms, dibs__intent *in)
 {
     char key[DIBS__PLACE_SIZE];
@@ -231,9 +244,10 @@ static void put_run(dibs__run *run, int64_t keep_ms, dibs__intent *in)
         dibsx_buf_reset(&json);
         dibs__run_write(run, &json);
     }
-    if (!dibsx_buf_ok(&json))
+    if (!dibsx_buf_ok(&json)) {
         in->failed = true;
-    else
+        in->too_long = is_too_long(run);
+    } else
         dibs__intent_put(in, key, json.data, json.len,
                          dibs__state_final(run->state) ? keep_ms : 0);
     dibs__intent_check_version(in, key, run->version);

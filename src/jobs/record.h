@@ -85,6 +85,11 @@ DIBS_MUST_CHECK dibs_status dibs__run_read(dibs__run *run, const char *id,
 /* Appends the JSON form; the buffer's maximum bounds it. */
 void dibs__run_write(const dibs__run *run, dibsx_buf *out);
 
+/* Whether the record, which grows while the run goes on, has room to its end. Results do
+ * not count: those that do not fit are dropped. INVALID: its params are too long; NOMEM. */
+DIBS_MUST_CHECK dibs_status dibs__run_fits(const dibs__run *run,
+                                           dibs_error *err);
+
 /* The first breach of the form, or NULL. */
 const char *dibs__run_flaw(const dibs__run *run);
 

@@ -10,6 +10,14 @@
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
+/* What a step gets until its end: node, nonce, times, who resumed it; and the attempts that
+ * are kept. */
+enum {
+    STEP_GROWTH = 512,
+    ATTEMPTS_GROWTH = 4096,
+    TRIAL_MAX = 8 * DIBS__RUN_JSON_MAX
+};
+
 static const dibs__field run_fields[] = {
     DIBS__TEXT("job", dibs__run, job),
     DIBS__TEXT("hash", dibs__run, hash),
@@ -78,7 +86,7 @@ static void write_params(dibsx_json *js, const dibs__run *run)
     dibsx_json_close(js, '}');
 }
 
-static void write_steps(dibsx_json *js, const dibs__run *run)
+static void write_steps(dibsx_json *js, const dibs__run *run, bool results)
 {
     dibsx_json_key(js, "steps");
     dibsx_json_open(js, '[');
@@ -87,7 +95,7 @@ static void write_steps(dibsx_json *js, const dibs__run *run)
 
         dibsx_json_open(js, '{');
         dibs__fields_write(js, step_fields, COUNT(step_fields), step);
-        if (step->result) {
+        if (step->result && results) {
             dibsx_json_key(js, "result");
             dibsx_json_bytes(js, step->result, step->result_len);
         }
@@ -96,7 +104,7 @@ static void write_steps(dibsx_json *js, const dibs__run *run)
     dibsx_json_close(js, ']');
 }
 
-void dibs__run_write(const dibs__run *run, dibsx_buf *out)
+static void write_run(const dibs__run *run, bool results, dibsx_buf *out)
 {
     dibsx_json js;
 
@@ -104,7 +112,7 @@ void dibs__run_write(const dibs__run *run, dibsx_buf *out)
     dibsx_json_open(&js, '{');
     dibs__fields_write(&js, run_fields, COUNT(run_fields), run);
     write_params(&js, run);
-    write_steps(&js, run);
+    write_steps(&js, run, results);
     if (run->attempt_count > 0) {
         dibsx_json_key(&js, "attempts");
         dibsx_json_open(&js, '[');
@@ -117,6 +125,33 @@ void dibs__run_write(const dibs__run *run, dibsx_buf *out)
         dibsx_json_close(&js, ']');
     }
     dibsx_json_close(&js, '}');
+}
+
+void dibs__run_write(const dibs__run *run, dibsx_buf *out)
+{
+    write_run(run, true, out);
+}
+
+dibs_status dibs__run_fits(const dibs__run *run, dibs_error *err)
+{
+    const size_t growth = ATTEMPTS_GROWTH + STEP_GROWTH * run->step_count;
+    dibs_status rc = DIBS_OK;
+    dibsx_buf json;
+
+    if (run->param_count == 0) /* The bounds of a definition suffice. */
+        return DIBS_OK;
+    dibsx_buf_init(&json, TRIAL_MAX);
+    write_run(run, false, &json);
+    if (dibsx_buf_ok(&json) && json.len + growth > DIBS__RUN_JSON_MAX)
+        rc = dibsx_fail(err, DIBS_INVALID,
+                        "the params of the run %s are too long: its record of "
+                        "%d KiB has no room for them; pass on where the data "
+                        "is",
+                        run->id, DIBS__RUN_JSON_MAX / 1024);
+    else if (!dibsx_buf_ok(&json))
+        rc = dibsx_nomem(err, "the record of a run");
+    dibsx_buf_fini(&json);
+    return rc;
 }
 
 static size_t count_items(const dibsx_json_node *list)

@@ -126,7 +126,8 @@ dibs__run_cancel(dibs__scene *sc, dibs__reason why, dibs_error *err);
 void dibs__run_followed(dibs__scene *sc, const dibs__run *ended);
 
 /* Gives a new run, which is not admitted yet, the tick and the params of an older one, and
- * its ends of steps that are not `from` or below it. NULL: none. NOTFOUND: no such step; NOMEM. */
+ * its ends of steps that are not `from` or below it. NULL: none. NOTFOUND: no such step; INVALID: as of dibs__run_fits();
+ * NOMEM. */
 dibs_status
 dibs__run_rerun(const dibs__job *job, dibs__run *run, const dibs__run *older,
                 const char *from, dibs_error *err);

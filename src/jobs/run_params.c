@@ -18,5 +18,5 @@ dibs__run_params(dibs__run *run, const dibs__job *job, const dibs__pair *given,
     for (size_t i = 0; rc == DIBS_OK && i < all.count; i++)
         rc = dibs__run_param(run, all.at[i].name, all.at[i].value, err);
     dibs__arena_free(arena);
-    return rc;
+    return rc == DIBS_OK ? dibs__run_fits(run, err) : rc;
 }

@@ -7,7 +7,7 @@
 #include "jobs/record.h"
 
 /* Gives a new run what it is given, and the defaults of its job. INVALID: as of
- * dibs__params_fill(); NOMEM. */
+ * dibs__params_fill() and dibs__run_fits(); NOMEM. */
 DIBS_MUST_CHECK dibs_status dibs__run_params(dibs__run *run,
                                              const dibs__job *job,
                                              const dibs__pair *given,

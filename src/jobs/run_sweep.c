@@ -306,35 +306,29 @@ dibs_status
 dibs__run_rerun(const dibs__job *job, dibs__run *run, const dibs__run *older,
                 const char *from, dibs_error *err)
 {
+    dibs_status rc = DIBS_OK;
     size_t first = 0;
 
     run->cause = DIBS__CAUSE_RERUN;
     run->tick_s = older->tick_s; /* ${tick} is the one that is done again. */
     memcpy(run->origin, older->id, sizeof(run->origin));
-    for (size_t i = 0; i < older->param_count; i++) {
-        dibs_status rc = dibs__run_param(run, older->params[i].name,
-                                         older->params[i].value, err);
-
-        if (rc != DIBS_OK)
-            return rc;
-    }
-    if (!from)
-        return DIBS_OK;
+    for (size_t i = 0; rc == DIBS_OK && i < older->param_count; i++)
+        rc = dibs__run_param(run, older->params[i].name, older->params[i].value,
+                             err);
+    if (rc == DIBS_OK)
+        rc = dibs__run_fits(run, err);
+    if (rc != DIBS_OK || !from)
+        return rc;
     if (!dibs__run_find(older, from, &first) ||
         older->step_count != run->step_count)
         return dibsx_fail(err, DIBS_NOTFOUND, "the run %s has no step %s",
                           older->id, from);
-    for (size_t i = 0; i < run->step_count; i++) {
-        dibs_status rc = DIBS_OK;
-
+    for (size_t i = 0; rc == DIBS_OK && i < run->step_count; i++)
         if (dibs__graph_is_met(job, older, i) &&
             job->steps[i].when == DIBS__WHEN_OK &&
             !dibs__graph_is_below(job, i, first))
             rc = copy_end(&run->steps[i], &older->steps[i], err);
-        if (rc != DIBS_OK)
-            return rc;
-    }
-    return DIBS_OK;
+    return rc;
 }
 
 const char *dibs__run_check(const dibs__job *job, const dibs__run *run)

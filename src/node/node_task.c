@@ -99,6 +99,18 @@ static void try_again(dibs__node *node, dibs__node_task *task,
     free_task(node, task);
 }
 
+/* A record without room for the change has none in a later turn either. Others take the
+ * attempt for lost when this node has gone. */
+static bool cannot_write(dibs__node *node, dibs__node_task *task)
+{
+    if (!task->in.too_long)
+        return false;
+    dibs__node_say(node, "%s/%s is left: its record is too long to be written",
+                   task->task.run, task->task.step);
+    free_task(node, task);
+    return true;
+}
+
 void dibs__node_answered(dibs__node *node, dibs__node_task *task,
                          const dibs__answer *answer, const dibs__run *run,
                          const dibs_error *err)
@@ -128,6 +140,8 @@ static void send_task(dibs__node *node, dibs__node_task *task)
     dibs__answer answer = {.doubt = task->task.doubt};
     dibs_error err = {0};
 
+    if (cannot_write(node, task))
+        return;
     (void)!dibs__board_commit_many(node->board, &task->in, 1, &answer, &err);
     dibs__node_answered(node, task, &answer, NULL, &err);
 }
@@ -433,6 +447,7 @@ dibs_status dibs__node_prepare(dibs__node *node, dibs__stage *st, size_t i,
     const dibs__job *job = find_job(node, st);
     dibs__node_task *task = find_free(node);
     dibs__claimant who = {.fence = node->fence};
+    dibs_error err = {0};
     dibs_status rc;
 
     if (!job || i >= job->step_count || !may_execute(node, &job->steps[i]))
@@ -443,10 +458,15 @@ dibs_status dibs__node_prepare(dibs__node *node, dibs__stage *st, size_t i,
     rc = dibs__run_claim(&st->sc, i, &who, NULL);
     if (rc != DIBS_OK)
         return rc;
+    dibs__scene_write(&st->sc);
+    rc = dibs__board_check(&st->in, 1, &err);
+    if (rc != DIBS_OK) { /* The slot is for others. */
+        dibs__node_complain(node, st->run.id, &err);
+        return rc;
+    }
     *task = (dibs__node_task){.used = true, .job = job, .step = &job->steps[i]};
     dibs__task_init(&task->task, st->run.id, st->run.steps[i].name, who.nonce,
                     job->lock.key != NULL);
-    dibs__scene_write(&st->sc);
     task->in = st->in;
     dibs__intent_init(&st->in);
     if (job == st->job) {

@@ -89,15 +89,19 @@ static bool refresh_next(dibs__stage *st, const dibs__ticker *tk)
 }
 
 /* A tick that makes a run is also its claim, if this node may execute it. */
-static void write_tick(dibs__node *node, tick *t)
+static dibs_status write_tick(dibs__node *node, tick *t)
 {
+    dibs_status rc = DIBS_OK;
     size_t i;
 
     if (t->st.run.id[0] && find_step(node, &t->st.run, &i))
         (void)!dibs__node_prepare(node, &t->st, i, &t->task);
-    if (!t->task)
+    if (!t->task) {
         dibs__scene_write(&t->st.sc);
-    t->sends = true;
+        rc = dibs__board_check(&t->st.in, 1, &t->err);
+    }
+    t->sends = rc == DIBS_OK;
+    return rc;
 }
 
 static dibs_status
@@ -117,9 +121,7 @@ take_tick(dibs__node *node, tick *t, const char *tzdata, const dibs__zone *zone)
     note_mark(node, &t->st.state);
     if (!refresh_next(&t->st, &tk))
         rc = dibs__tick_take(&t->st.sc, &tk, &t->err);
-    if (rc == DIBS_OK)
-        write_tick(node, t);
-    return rc;
+    return rc == DIBS_OK ? write_tick(node, t) : rc;
 }
 
 /* The definition is in a file of this node as a rule; the store is asked for others. */

@@ -107,6 +107,71 @@ jobs:
         self.stop(node)
 
 
+class Long(Work):
+    """Records of runs have 256 KiB."""
+
+    MAX = 256 * 1024
+
+    def setUp(self):
+        super().setUp()
+        self.file = self.write("long.yaml", """
+jobs:
+  long:
+    shell: 'echo >>begun; while ! test -e go; do sleep 0.02; done'
+    params: {%s}
+  good: {run: ['true']}
+""" % ", ".join(f"p{i}: " for i in range(64)))
+
+    def record(self, run):
+        return self.ok("state", "get", "job/{main}/run/" + run)
+
+    def pad(self, run, size):
+        """Params that leave `size` bytes of the record."""
+        record = json.loads(self.record(run))
+        record["params"] = params = {f"p{i}": "" for i in range(64)}
+        left = self.MAX - size - len(json.dumps(record, separators=(",", ":")))
+        for name in params:
+            params[name] = "x" * min(left, 4096)
+            left -= len(params[name])
+        with open(self.write("record", json.dumps(record, separators=(",", ":"))), encoding="utf-8") as file:
+            self.ok("state", "set", "job/{main}/run/" + run, "-", stdin=file)
+
+    def test_params_without_room_are_refused(self):
+        self.ok("job", "load", self.file)
+        params = [word for i in range(63) for word in ("-p", f"p{i}={'x' * 4096}")]
+        self.assertIn("are too long", self.fails(64, "job", "start", "long", *params))
+        self.assertEqual(self.json("job", "runs", "long", "--json")["runs"], [])
+        self.ok("job", "start", "long", *params[:-6])
+
+    def test_a_claim_without_room_has_no_slot(self):
+        self.ok("job", "load", self.file)
+        self.pad(self.begin("long"), 10)
+        node = self.node("--slots", "1")
+        self.ok("job", "start", "good", "--wait")
+        self.assertEqual(self.text("begun"), "")
+        self.assertIn("would be longer than 256 KiB", self.text("log"))
+        self.stop(node)
+
+    def test_an_end_without_room_leaves_its_slot(self):
+        self.ok("job", "load", self.file)
+        run = self.begin("long")
+        before = len(self.record(run))
+        node = self.node("--slots", "1")
+        wait_until(lambda: self.text("begun"), "the command")
+        began = len(self.record(run)) - before
+        self.write("go", "")
+        self.ok("job", "wait", run)
+        self.assertGreater(len(self.record(run)) - before, began + 20)
+        self.stop(node)
+        run = self.begin("long")
+        self.pad(run, began + 10)
+        node = self.node("--slots", "1")
+        wait_until(lambda: len(self.text("begun")) == 2, "the command")
+        self.ok("job", "start", "good", "--wait")
+        self.assertIn(run + "/main is left: its record is too long", self.text("log"))
+        self.stop(node)
+
+
 class Definitions(Work):
     def kept(self):
         return sorted(item["key"].split("/")[-1] for item in

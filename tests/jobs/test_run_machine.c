@@ -458,6 +458,50 @@ static void test_results_that_do_not_fit(void **unused)
     done();
 }
 
+static void give_params(size_t count, char fill)
+{
+    static char value[4096];
+
+    memset(value, fill, sizeof(value) - 1);
+    for (size_t i = 0; i < count; i++) {
+        char name[24];
+
+        (void)snprintf(name, sizeof(name), "p%zu", i);
+        CHECK(DIBS_OK, dibs__run_param(&run, name, value, err));
+    }
+}
+
+/* A run begins only if its record has room for all that comes. */
+static void test_params_that_do_not_fit(void **unused)
+{
+    (void)unused;
+    for (size_t count = 60; count < 64; count++) {
+        make_job(5);
+        CHECK(DIBS_OK, dibs__run_make(&run, "j.1", &job, "h", err));
+        give_params(count, 'x');
+        CHECK(count < 63 ? DIBS_OK : DIBS_INVALID, dibs__run_fits(&run, err));
+        done();
+    }
+    make_job(1);
+    CHECK(DIBS_OK, dibs__run_make(&run, "j.1", &job, "h", err));
+    give_params(12, '\1'); /* Six bytes each in JSON. */
+    CHECK(DIBS_INVALID, dibs__run_fits(&run, err));
+    done();
+}
+
+/* A record that has no room is told from one for which memory was short. */
+static void test_a_record_that_is_too_long(void **unused)
+{
+    (void)unused;
+    make_job(1);
+    begin_run("j.1");
+    give_params(64, 'x');
+    dibs__scene_write(&sc);
+    assert_false(dibs__intent_ok(&in));
+    assert_true(in.too_long);
+    done();
+}
+
 static size_t count_changes(dibs__intent_verb verb, const char *key)
 {
     size_t count = 0;
@@ -811,6 +855,8 @@ int main(void)
         cmocka_unit_test(test_rerun_from_a_step),
         cmocka_unit_test(test_rerun_of_a_tick),
         cmocka_unit_test(test_results_that_do_not_fit),
+        cmocka_unit_test(test_params_that_do_not_fit),
+        cmocka_unit_test(test_a_record_that_is_too_long),
         cmocka_unit_test(test_ends_of_members),
         cmocka_unit_test(test_batch),
         cmocka_unit_test(test_child),
