@@ -293,7 +293,8 @@ typedef bool dibs_run_fn(const dibs_run_info *info, void *arg);
  *   DIBS_NOTFOUND  there is no such job
  *   DIBS_BUSY      concurrency is "forbid", and one lives
  *   DIBS_FULL      all members of the batch were started
- *   DIBS_INVALID   an id or a param is malformed, missing or unknown */
+ *   DIBS_INVALID   an id or a param is malformed, missing or unknown; or the id is that
+ *                  of a run of another job */
 DIBS_API DIBS_MUST_CHECK dibs_status dibs_job_start(dibs_client *client,
                                                     const char *job,
                                                     const dibs_start_opts *opts,

@@ -189,14 +189,23 @@ dibs__board_bookmark(const dibs__board *board, const char *id,
     return rc == DIBS_CANCELLED ? DIBS_OK : rc;
 }
 
-/* Whether a run of this id is there, which is then the one that was asked for. */
-static bool is_there(const dibs__board *board, const char *id)
+/* Whether a run of this id is there, which is then the one that was asked for. INVALID: it
+ * is of another job, as "a.b.c" may be of the jobs a and a.b. */
+static dibs_status find_start(const dibs__board *board, const dibs__run *asked,
+                              bool *there, dibs_error *err)
 {
     dibs__run run;
-    bool there = dibs__board_run(board, id, &run, NULL) == DIBS_OK;
+    dibs_status rc = DIBS_OK;
 
+    /* The commit finds one that cannot be read. */
+    *there = dibs__board_run(board, asked->id, &run, NULL) == DIBS_OK;
+    if (*there && strcmp(run.job, asked->job) != 0)
+        rc = dibsx_fail(err, DIBS_INVALID,
+                        "%s is the id of a run of the job %s, and not of %s; "
+                        "give another id",
+                        asked->id, run.job, asked->job);
     dibs__run_fini(&run);
-    return there;
+    return rc;
 }
 
 /* A run to start. */
@@ -230,6 +239,7 @@ static dibs_status try_start(const dibs__board *board, const void *what,
     dibs__batch batch;
     dibs__stage st;
     dibs__job_state known;
+    bool there = false;
     dibs_status rc = DIBS_OK;
 
     dibs__stage_init(&st);
@@ -240,9 +250,11 @@ static dibs_status try_start(const dibs__board *board, const void *what,
                              &st.job, err);
     if (rc == DIBS_OK)
         rc = s->make(st.job, &known, &st.run, s->arg, err);
-    if (rc == DIBS_OK && is_there(board, st.run.id)) {
+    if (rc == DIBS_OK)
+        rc = find_start(board, &st.run, &there, err);
+    if (there) {
         dibs__stage_fini(&st);
-        return DIBS_OK;
+        return rc;
     }
     if (rc == DIBS_OK)
         rc = join_batch(board, s->member, &st.run, &batch, err);

@@ -14,8 +14,8 @@ DIBS_MUST_CHECK dibs_status dibs__run_id_of_hand(const char *job,
                                                  dibs_error *err);
 
 /* Starts a run of the definition in force; `member` as of dibs__board_start_member(). OK
- * also if there is a run of this id. BUSY: a run lives, and the job allows one; INVALID:
- * by its params. */
+ * also if the job has a run of this id. BUSY: a run lives, and the job allows one; INVALID:
+ * by its params, or by an id that is of a run of another job. */
 DIBS_MUST_CHECK dibs_status dibs__board_start(const dibs__board *board,
                                               const char *job, const char *id,
                                               const dibs__pair *params,

@@ -249,6 +249,14 @@ class Runs(Jobs):
             self.assertEqual(first.wait(PATIENCE), 122)
         self.ok("job", "resume", run, "approval")
 
+    def test_an_id_is_of_one_job(self):
+        self.ok("job", "load", self.write("dots.yaml", "jobs: {a: {run: [x]}, a.b: {run: [x]}}\n"))
+        self.assertEqual(self.start("a", "--id", "b.c"), "a.b.c")
+        self.assertIn("a.b.c is the id of a run of the job a, and not of a.b; give another id",
+                      self.fails(64, "job", "start", "a.b", "--id", "c"))
+        self.assertEqual(self.start("a", "--id", "b.c"), "a.b.c")
+        self.assertEqual([len(self.json("job", "runs", job, "--json")["runs"]) for job in ("a", "a.b")], [1, 0])
+
     def test_a_rerun_keeps_results(self):
         run = self.start("order")
         self.ok("job", "resume", run, "approval", "--data", "yes")
