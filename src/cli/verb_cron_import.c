@@ -23,6 +23,7 @@ typedef struct import {
     dibsx_buf out;
     size_t jobs;
     size_t mistakes;
+    bool homeless; /* a job has no folder */
 } import;
 
 /* Plain words in single quotes, all else as JSON, which YAML can read. */
@@ -53,9 +54,52 @@ static void put_pair(dibsx_buf *out, const char *key, const char *text)
     dibsx_buf_putc(out, '\n');
 }
 
+static const char *find_variable(const dibs__crontab_job *job, const char *name)
+{
+    for (size_t i = 0; i < job->env_count; i++)
+        if (strcmp(job->env[i].name, name) == 0 && job->env[i].value)
+            return job->env[i].value;
+    return "";
+}
+
+/* A word of `run`, where "${" would be a reference. */
+static void put_word(dibsx_buf *out, const char *text)
+{
+    dibsx_buf word;
+
+    dibsx_buf_init(&word, 2 * strlen(text) + 1);
+    for (const char *c = text; *c; c++) {
+        if (c[0] == '$' && c[1] == '{')
+            dibsx_buf_putc(&word, '$');
+        dibsx_buf_putc(&word, *c);
+    }
+    if (dibsx_buf_ok(&word))
+        put_scalar(out, dibsx_buf_text(&word));
+    else
+        out->failed = true;
+    dibsx_buf_fini(&word);
+}
+
+/* `shell` has /bin/sh, as cron has it without SHELL. */
+static void put_command(dibsx_buf *out, const dibs__crontab_job *job)
+{
+    const char *shell = find_variable(job, "SHELL");
+
+    if (!shell[0] || strcmp(shell, "/bin/sh") == 0) {
+        put_pair(out, "shell", job->shell);
+        return;
+    }
+    dibsx_buf_puts(out, "    run: [");
+    put_word(out, shell);
+    dibsx_buf_puts(out, ", '-c', ");
+    put_word(out, job->shell);
+    dibsx_buf_puts(out, "]\n");
+}
+
 static void add_job(void *arg, const dibs__crontab_job *job)
 {
     import *im = arg;
+    const char *home = find_variable(job, "HOME");
 
     if (im->jobs++ == 0)
         dibsx_buf_puts(&im->out, "jobs:\n");
@@ -71,7 +115,11 @@ static void add_job(void *arg, const dibs__crontab_job *job)
         put_scalar(&im->out, job->env[i].value);
         dibsx_buf_putc(&im->out, '\n');
     }
-    put_pair(&im->out, "shell", job->shell);
+    if (home[0] == '/')
+        put_pair(&im->out, "dir", home);
+    else
+        im->homeless = true;
+    put_command(&im->out, job);
     if (job->input)
         put_pair(&im->out, "stdin", job->input);
 }
@@ -150,6 +198,11 @@ static int convert_crontab(import *im, const dibsx_buf *text)
         return DIBS__EXIT_CONFIG;
     if (!dibsx_buf_ok(&im->out))
         return dibs__cli_nomem("the jobs file");
+    if (im->homeless && !dibs__opt_flag(im->cmd, "quiet"))
+        dibs__cli_say("%s: cron starts commands in the home of their user, and "
+                      "a node in its own folder; give jobs that need it dir, "
+                      "or the crontab HOME",
+                      im->file);
     dibs__out(im->jobs ? dibsx_buf_text(&im->out) : "jobs: {}\n",
               im->jobs ? im->out.len : strlen("jobs: {}\n"));
     return dibs__out_done();
@@ -199,7 +252,8 @@ const dibs__verb dibs__verb_cron_import = {
     .about =
         "Prints a jobs file in YAML, with a job for each line; - reads "
         "standard "
-        "input. Variables go to env of the jobs below them, CRON_TZ to zone. "
+        "input. Variables go to env of the jobs below them, CRON_TZ to zone, "
+        "HOME also to dir; with SHELL a job runs that shell. "
         "An unescaped % ends the command, and the rest is its standard input. "
         "@reboot and MAILTO are reported and left out.\n"
         "A line '# dibs: NAME' names the job below it; others are named "

@@ -119,10 +119,34 @@ class Import(Case):
                          "CRON_TZ=Europe/Berlin\nPATH=/bin\n@every 90m\tdate\n")
         env = {"SHELL": "/bin/bash", "PATH": "/usr/bin:/bin"}
         self.assertEqual(jobs.pop("nightly"),
-                         {"schedule": "30 2 * * *", "zone": "America/Havana", "env": env, "shell": "backup 'it' # now"})
+                         {"schedule": "30 2 * * *", "zone": "America/Havana", "env": env,
+                          "run": ["/bin/bash", "-c", "backup 'it' # now"]})
         ((name, other),) = jobs.items()
         self.assertRegex(name, r"^cron-[0-9a-f]{8}$")
-        self.assertEqual(other, {"schedule": "@every 90m", "zone": "Europe/Berlin", "env": {**env, "PATH": "/bin"}, "shell": "date"})
+        self.assertEqual(other, {"schedule": "@every 90m", "zone": "Europe/Berlin", "env": {**env, "PATH": "/bin"},
+                                 "run": ["/bin/bash", "-c", "date"]})
+
+    def test_the_shell_of_the_crontab(self):
+        text = "echo ${A:-'x'} $B ${C}"
+        (job,) = self.jobs(f"@daily {text}\n").values()
+        self.assertEqual(job["shell"], text)
+        (job,) = self.jobs(f"SHELL=/bin/sh\n@daily {text}\n").values()
+        self.assertEqual(job["shell"], text)
+        # References of dibs stand for values in words, and for nothing in a shell.
+        tab = self.ok("cron", "import", self.write("tab", f"SHELL=/bin/bash\n@daily {text}\n"))
+        (job,) = yaml.safe_load(tab)["jobs"].values()
+        self.assertEqual(job["run"], ["/bin/bash", "-c", "echo $${A:-'x'} $B $${C}"])
+        self.ok("job", "check", self.write("tab.yaml", tab))
+
+    def test_the_folder_of_commands(self):
+        note = "cron starts commands in the home of their user"
+        path = self.write("tab", "@daily x\n@hourly x\n")
+        self.assertEqual(self.dibs("cron", "import", path).stderr.count(note), 1)
+        self.assertEqual(self.dibs("cron", "import", "-q", path).stderr, "")
+        result = self.dibs("cron", "import", self.write("tab", "HOME=/srv\n@daily x\n"))
+        self.assertEqual(result.stderr, "")
+        (job,) = yaml.safe_load(result.stdout)["jobs"].values()
+        self.assertEqual(job["dir"], "/srv")
 
     def test_names_are_the_same_at_every_import(self):
         line = "0 3 * * 1 echo gr\u00fcn\n"
