@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/json_data.h"
 #include "cli/options.h"
 #include "jobs/board_name.h"
 #include "jobs/moment.h"
@@ -148,11 +149,10 @@ static void json_step(dibsx_json *js, const dibs__run_step *step)
     dibsx_json_pair_int(js, "exit", step->exit_code);
     dibsx_json_pair_int(js, "started_us", step->begun_us);
     dibsx_json_pair_int(js, "ended_us", step->ended_us);
-    dibsx_json_key(js, "result");
     if (step->result)
-        dibsx_json_bytes(js, step->result, step->result_len);
+        dibsx_json_data(js, "result", step->result, step->result_len);
     else
-        dibsx_json_null(js);
+        dibsx_json_pair_text(js, "result", NULL);
     dibsx_json_close(js, '}');
 }
 

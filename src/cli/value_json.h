@@ -6,7 +6,7 @@
 #include "show/data_json.h"
 #include <dibs/state.h>
 
-/* dibs__json_data() with the key "value". */
+/* dibsx_json_data() with the key "value". */
 void dibs__json_value(dibsx_json *js, const dibs_value *value);
 
 /* The pair "expires_ms": null for never. */

@@ -4,6 +4,7 @@
  * token settles it from another process. */
 /* SPDX-License-Identifier: MIT */
 #include "base/fail.h"
+#include "base/json_data.h"
 #include "cli/options.h"
 #include "cli/print.h"
 #include "cli/token.h"
@@ -52,7 +53,7 @@ static int print_json(const pop *p)
     dibsx_json_pair_uint(&report.js, "lost", dibs_item_losses(p->item));
     dibsx_json_pair_int(&report.js, "priority", dibs_item_priority(p->item));
     add_headers(&report.js, p->item);
-    dibs__json_data(&report.js, "data", data, len);
+    dibsx_json_data(&report.js, "data", data, len);
     return dibs__report_end(&report);
 }
 

@@ -7,7 +7,7 @@
 #include "exec/result_files.h"
 
 #include "base/fail.h"
-#include "base/json.h"
+#include "base/json_data.h"
 #include "base/write_all.h"
 #include "exec/spawn.h"
 #include <ctype.h>
@@ -43,8 +43,7 @@ static void write_json(const dibs__need *needs, size_t count, dibsx_buf *to)
     dibsx_json_init(&js, to);
     dibsx_json_open(&js, '{');
     for (size_t i = 0; i < count; i++) {
-        dibsx_json_key(&js, needs[i].step);
-        dibsx_json_bytes(&js, needs[i].result, needs[i].len);
+        dibsx_json_data(&js, needs[i].step, needs[i].result, needs[i].len);
     }
     dibsx_json_close(&js, '}');
 }

@@ -2,6 +2,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/json_data.h"
 #include "jobs/fields.h"
 #include "jobs/record.h"
 #include "jobs/record_names.h"
@@ -10,8 +11,7 @@
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-/* What a step gets until its end: node, nonce, times, who resumed it; and the attempts that
- * are kept. */
+/* A step gets a node, a nonce, times and a resumer until its end; attempts are kept too. */
 enum {
     STEP_GROWTH = 512,
     ATTEMPTS_GROWTH = 4096,
@@ -95,10 +95,8 @@ static void write_steps(dibsx_json *js, const dibs__run *run, bool results)
 
         dibsx_json_open(js, '{');
         dibs__fields_write(js, step_fields, COUNT(step_fields), step);
-        if (step->result && results) {
-            dibsx_json_key(js, "result");
-            dibsx_json_bytes(js, step->result, step->result_len);
-        }
+        if (step->result && results)
+            dibsx_json_data(js, "result", step->result, step->result_len);
         dibsx_json_close(js, '}');
     }
     dibsx_json_close(js, ']');
@@ -165,6 +163,35 @@ static size_t count_items(const dibsx_json_node *list)
 }
 
 static dibs_status
+read_base64(dibs__run_step *step, const dibsx_json_node *node, dibs_error *err)
+{
+    dibs_status rc;
+    dibsx_buf bytes;
+
+    dibsx_buf_init(&bytes, DIBS__RUN_JSON_MAX);
+    rc = dibsx_base64_read(node->text, node->len, &bytes)
+             ? dibs__step_result(step, bytes.data, bytes.len, err)
+             : dibsx_fail(err, DIBS_INVALID,
+                          "the result of a step is no base64");
+    dibsx_buf_fini(&bytes);
+    return rc;
+}
+
+/* Text as it is, other bytes as base64: the next step has to get the same. */
+static dibs_status read_result(dibs__run_step *step,
+                               const dibsx_json_node *record, dibs_error *err)
+{
+    const dibsx_json_node *text = dibsx_json_get(record, "result");
+    const dibsx_json_node *base64 = dibsx_json_get(record, "result_base64");
+
+    if (text && text->kind == DIBSX_JSON_TEXT)
+        return dibs__step_result(step, text->text, text->len, err);
+    if (base64 && base64->kind == DIBSX_JSON_TEXT)
+        return read_base64(step, base64, err);
+    return DIBS_OK;
+}
+
+static dibs_status
 read_steps(dibs__run *run, const dibsx_json_node *list, dibs_error *err)
 {
     size_t count = count_items(list);
@@ -179,12 +206,11 @@ read_steps(dibs__run *run, const dibsx_json_node *list, dibs_error *err)
         return dibsx_nomem(err, "the steps of a run");
     for (run->step_count = 0; run->step_count < count; node = node->next) {
         dibs__run_step *step = &run->steps[run->step_count++];
-        const dibsx_json_node *result = dibsx_json_get(node, "result");
         dibs_status rc =
             dibs__fields_read(node, step_fields, COUNT(step_fields), step, err);
 
-        if (rc == DIBS_OK && result && result->kind == DIBSX_JSON_TEXT)
-            rc = dibs__step_result(step, result->text, result->len, err);
+        if (rc == DIBS_OK)
+            rc = read_result(step, node, err);
         if (rc != DIBS_OK)
             return rc;
     }

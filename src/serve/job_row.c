@@ -2,6 +2,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "serve/job_row.h"
 #include "base/clock.h"
+#include "base/json_data.h"
 #include <string.h>
 
 void dibs__json_at(dibsx_json *js, const char *key, int64_t wall_us)
@@ -261,11 +262,10 @@ static void put_run_step(dibsx_json *js, const dibs__run *run, size_t index,
         put_texts(js, "needs", &own->need_names);
     }
     put_wait(js, step, own);
-    dibsx_json_key(js, "result");
     if (step->result)
-        dibsx_json_bytes(js, step->result, step->result_len);
+        dibsx_json_data(js, "result", step->result, step->result_len);
     else
-        dibsx_json_null(js);
+        dibsx_json_pair_text(js, "result", NULL);
     dibsx_json_close(js, '}');
 }
 

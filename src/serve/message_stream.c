@@ -5,11 +5,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/json_data.h"
 #include "base/thread.h"
 #include "serve/daemon.h"
 #include "serve/problem.h"
 #include "serve/topic_stream.h"
-#include "show/data_json.h"
 
 typedef struct hearing {
     dibs__topic_tail *tl;
@@ -28,7 +28,7 @@ static bool put_message(hearing *hg, const dibs_message *message)
     dibsx_json_init(&js, &text);
     dibsx_json_open(&js, '{');
     if (!message->missed)
-        dibs__json_data(&js, "data", message->data, message->len);
+        dibsx_json_data(&js, "data", message->data, message->len);
     dibsx_json_close(&js, '}');
     more = dibs__topic_tail_put(hg->tl, NULL,
                                 message->missed ? "missed" : "message", &text);

@@ -1,8 +1,8 @@
 /* payload.c - the bytes that a request gives. Threads of the server. */
 /* SPDX-License-Identifier: MIT */
 #include "serve/payload.h"
+#include "base/json_data.h"
 #include "serve/problem.h"
-#include "show/data_json.h"
 #include <dibs/queue.h>
 #include <string.h>
 
@@ -27,7 +27,7 @@ static bool read_data(dibs__http_exchange *ex, const dibsx_json_node *body,
     if (text && text->kind != DIBSX_JSON_TEXT)
         return refuse_part(ex, "/data", "data must be a text");
     if (base64 && (base64->kind != DIBSX_JSON_TEXT ||
-                   !dibs__base64_read(base64->text, base64->len, &out->bytes)))
+                   !dibsx_base64_read(base64->text, base64->len, &out->bytes)))
         return refuse_part(ex, "/data_base64",
                            "data_base64 must be base64 with its padding");
     out->data = text ? text->text : dibsx_buf_text(&out->bytes);

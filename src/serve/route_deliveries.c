@@ -6,6 +6,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/json_data.h"
 #include "http/lasting.h"
 #include "serve/ask.h"
 #include "serve/daemon.h"
@@ -261,7 +262,7 @@ static void put_delivery(dibsx_json *js, part *pt, const delivery *de)
     for (size_t i = 0; (header = dibs_item_header_at(de->item, i)) != NULL; i++)
         dibs__json_header(js, header);
     dibsx_json_close(js, '}');
-    dibs__json_data(js, "data", data, len);
+    dibsx_json_data(js, "data", data, len);
     dibsx_json_close(js, '}');
 }
 

@@ -3,9 +3,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "serve/topic_stream.h"
 #include "base/alloc.h"
+#include "base/json_data.h"
 #include "serve/daemon.h"
 #include "serve/problem.h"
-#include "show/data_json.h"
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -22,7 +22,7 @@ void dibs__topic_event_json(dibsx_json *js, const dibs_event *event)
     dibsx_wall_text(event->wall_us, at, sizeof(at));
     dibsx_json_pair_uint(js, "position", event->position);
     dibsx_json_pair_text(js, "at", at);
-    dibs__json_data(js, "data", event->data, event->len);
+    dibsx_json_data(js, "data", event->data, event->len);
 }
 
 const char *dibs__topic_event_name(dibs_event_kind kind)

@@ -2,6 +2,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "show/queue_json.h"
 #include "base/clock.h"
+#include "base/json_data.h"
 #include "show/data_json.h"
 #include <string.h>
 
@@ -77,6 +78,6 @@ void dibs__json_item(dibsx_json *js, const dibs_item_info *item,
     if (!done)
         add_headers(js, item);
     dibsx_json_pair_uint(js, "bytes", item->len);
-    dibs__json_data(js, done ? "result" : "data", item->data,
+    dibsx_json_data(js, done ? "result" : "data", item->data,
                     item->len < data_max ? item->len : data_max);
 }

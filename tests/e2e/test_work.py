@@ -107,6 +107,25 @@ jobs:
         self.stop(node)
 
 
+class Results(Work):
+    def test_bytes_that_are_no_text(self):
+        file = self.write("bytes.yaml", """
+jobs:
+  bytes:
+    steps:
+      make: {shell: 'printf "\\377\\303(" >"$DIBS_RESULT"'}
+      read: {shell: 'cat "$DIBS_NEEDS" >needs; printf %s "$DIBS_NEEDS_MAKE" | od -An -tx1 >bytes', needs: [make]}
+""")
+        node = self.node(file=file)
+        run = self.begin("bytes", "--wait")
+        self.stop(node)
+        step = self.run_of(run)["steps"][0]
+        self.assertEqual((step["result_base64"], "result" in step), ("/8Mo", False))
+        self.assertEqual(json.loads(self.text("needs")), {"make_base64": "/8Mo"})
+        self.assertEqual(self.text("bytes").split(), ["ff", "c3", "28"])
+        self.assertIsNone(self.run_of(run)["steps"][1]["result"])
+
+
 class Long(Work):
     """Records of runs have 256 KiB."""
 

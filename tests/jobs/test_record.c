@@ -61,6 +61,29 @@ static void test_reads_what_it_wrote(void **unused)
     dibs__run_fini(&back);
 }
 
+/* Bytes that are no text come back as they were. */
+static void test_results_of_any_bytes(void **unused)
+{
+    static const char bytes[] = "\xff\0\xc3(\x80";
+    dibs__run run, back;
+    dibsx_buf json;
+
+    (void)unused;
+    make_run(&run);
+    CHECK(DIBS_OK,
+          dibs__step_result(&run.steps[1], bytes, sizeof(bytes) - 1, err));
+    dibsx_buf_init(&json, DIBS__RUN_JSON_MAX);
+    dibs__run_write(&run, &json);
+    assert_non_null(
+        strstr(dibsx_buf_text(&json), "\"result_base64\":\"/wDDKIA=\""));
+    CHECK(DIBS_OK, dibs__run_read(&back, run.id, json.data, json.len, err));
+    assert_int_equal(back.steps[1].result_len, sizeof(bytes) - 1);
+    assert_memory_equal(back.steps[1].result, bytes, sizeof(bytes) - 1);
+    dibsx_buf_fini(&json);
+    dibs__run_fini(&run);
+    dibs__run_fini(&back);
+}
+
 static void test_refuses_what_is_no_record(void **unused)
 {
     static const char *const bad[] = {
@@ -78,6 +101,8 @@ static void test_refuses_what_is_no_record(void **unused)
         "\"steps\":[{\"name\":\"m\",\"state\":\"PENDING\"}]}",
         "{\"job\":\"a\\u0000b\","
         "\"steps\":[{\"name\":\"m\",\"state\":\"PENDING\"}]}",
+        "{\"job\":\"a\",\"steps\":[{\"name\":\"m\",\"state\":\"PENDING\","
+        "\"result_base64\":\"no\"}]}",
         "{\"job\":\"a\",\"state\":\"NEVER\","
         "\"steps\":[{\"name\":\"m\",\"state\":\"PENDING\"}]}",
     };
@@ -163,6 +188,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_reads_what_it_wrote),
+        cmocka_unit_test(test_results_of_any_bytes),
         cmocka_unit_test(test_refuses_what_is_no_record),
         cmocka_unit_test(test_reads_without_memory),
         cmocka_unit_test(test_ids_of_runs),
