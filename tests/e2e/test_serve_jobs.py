@@ -45,6 +45,7 @@ jobs:
       one: {shell: 'echo 1 > "$DIBS_RESULT"'}
       ask: {wait: {bookmark: approval}, needs: [one]}
       two: {shell: 'echo two', needs: [ask]}
+  bytes: {shell: 'printf "\\377\\303(" >"$DIBS_RESULT"'}
 """
 
 
@@ -96,9 +97,9 @@ class Jobs(ServeCase):
     def test_jobs(self):
         answer = self.daemon.get("/v1/jobs", role="read").json
         names = [job["name"] for job in answer["items"]]
-        self.assertEqual(names, ["fails", "graph", "hello", "nightly", "often", "slow", "zeros"])
-        self.assertEqual((answer["total"], answer["board"], answer["complete"]), (7, "main", True))
-        nightly = answer["items"][3]
+        self.assertEqual(names, ["bytes", "fails", "graph", "hello", "nightly", "often", "slow", "zeros"])
+        self.assertEqual((answer["total"], answer["board"], answer["complete"]), (8, "main", True))
+        nightly = answer["items"][names.index("nightly")]
         self.assertEqual((nightly["set"], nightly["zone"], nightly["schedule"]), ("served", "Europe/Berlin", ["0 2 * * *"]))
         self.assertRegex(nightly["next_at"], "^20..-..-..T0[01]:00:00")
         self.assertGreater(nightly["next_in_ms"], 0)
@@ -210,6 +211,11 @@ class Jobs(ServeCase):
         self.await_run(run, "OK")
         again = self.run_of(self.daemon.post(f"/v1/runs/{run}/rerun"))
         self.assertEqual(self.await_run(again, "OK")["params"], {"who": "ann"})
+
+    def test_a_result_that_is_no_text(self):
+        run = self.run_of(self.daemon.post("/v1/jobs/bytes/run"))
+        (step,) = self.await_run(run, "OK")["steps"]
+        self.assertEqual((step["result_base64"], "result" in step), ("/8Mo", False))
 
     def test_live_output(self):
         run = self.start("slow", headers={"Idempotency-Key": "live"})
