@@ -85,7 +85,7 @@ static void *serve_signals(void *arg)
         if (number == SIGRTMIN)
             return NULL;
         if (number == SIGTSTP)
-            dibs__signal_stop(false);
+            (void)dibs__signal_stop(false);
         if (number > 0 && dibs__signal_fatal(number) && !w->fatal)
             w->fatal = number;
         /* The wait may not have begun when the signal came: cancel until the

@@ -103,7 +103,7 @@ static dibs_breaker_opts read_opts(const dibs__command *cmd)
 static void serve_signal(const siginfo_t *info, pid_t child, outcome *out)
 {
     if (info->si_signo == SIGTSTP) {
-        dibs__signal_stop(false);
+        (void)dibs__signal_stop(false);
         return;
     }
     if (dibs__signal_fatal(info->si_signo))

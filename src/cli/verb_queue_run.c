@@ -73,7 +73,7 @@ static void *serve_signals(void *arg)
         if (number == SIGRTMIN)
             return NULL;
         if (number == SIGTSTP)
-            dibs__signal_stop(false);
+            (void)dibs__signal_stop(false);
         if (number > 0 && dibs__signal_fatal(number) && w->drain_at == 0)
             w->drain_at = dibsx_now();
         if (w->drain_at)

@@ -77,13 +77,20 @@ _Noreturn void dibs__signal_die(int number)
     _exit(SHELL_SIGNAL + number);
 }
 
-void dibs__signal_stop(bool group)
+/* A signal to stop discards a SIGCONT that is pending, so that one which is pending
+ * afterwards has continued this process. Blocked, it is kept even if it is ignored. */
+bool dibs__signal_stop(bool group)
 {
-    sigset_t mask;
-    pthread_sigmask(SIG_BLOCK, NULL, &mask);
+    sigset_t mask, go_on, pending;
+    sigemptyset(&go_on);
+    sigaddset(&go_on, SIGCONT);
+    pthread_sigmask(SIG_BLOCK, &go_on, &mask);
     unblock(SIGTSTP);
     kill(group ? 0 : getpid(), SIGTSTP);
+    bool stopped =
+        sigpending(&pending) == 0 && sigismember(&pending, SIGCONT) == 1;
     pthread_sigmask(SIG_SETMASK, &mask, NULL);
+    return stopped;
 }
 
 int dibs__signal_parse(const char *text)

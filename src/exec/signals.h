@@ -26,8 +26,9 @@ bool dibs__signal_fatal(int number);
 _Noreturn void dibs__signal_die(int number);
 
 /* Stops this process as the terminal would; `group`: with all of its process
- * group. Returns when continued, or at once where nobody could continue it. */
-void dibs__signal_stop(bool group);
+ * group. Returns true when continued; false at once where nobody could continue it.
+ * Another thread that takes SIGCONT makes the answer useless. */
+bool dibs__signal_stop(bool group);
 
 /* "TERM", "SIGTERM" or "15"; 0 when it is none. */
 int dibs__signal_parse(const char *text);

@@ -13,7 +13,22 @@ import termios
 import time
 import unittest
 
-from runtools import DIBS, PATIENCE, NotInTime, RunCase, below, guard_of, main, read_stat, span, wait_until
+from runtools import DIBS, PATIENCE, NotInTime, RunCase, alive, below, guard_of, main, read_stat, span, wait_until
+
+
+# A command that reads the terminal again and again, and only notes that it is hung up.
+HANGS_ON = """
+import os, signal
+def note(number, frame):
+    with open("hups", "a") as file:
+        file.write("hup\\n")
+signal.signal(signal.SIGHUP, note)
+with open("pid", "w") as file:
+    file.write(str(os.getpid()))
+tty = os.open("/dev/tty", os.O_RDONLY)
+while True:
+    os.read(tty, 1)
+"""
 
 
 class Terminal:
@@ -236,6 +251,35 @@ class JobControl(TermCase):
         term.expect("\n.*run k")  # the shell repeats the command
         term.type("hello\n")
         term.expect("got hello\n")
+
+    def end_command(self):
+        """Of a run that is below no process of the test."""
+        pid = self.text("pid")
+        if pid and alive(int(pid)):
+            os.kill(int(pid), signal.SIGKILL)
+
+    def test_wants_the_terminal_when_nobody_can_give_it(self):
+        # The shell between them has ended, so that no process could continue dibs.
+        self.addCleanup(self.end_command)
+        term = self.interactive()
+        term.type(f"(({DIBS} run k -- sh -c 'echo $$ >pid; read x </dev/tty' 2>said; echo $? >code) &)\n")
+        wait_until(lambda: self.text("code"), "the command to end")
+        self.assertEqual(int(self.text("code")), 128 + signal.SIGHUP)
+        self.assertIn("wants the terminal", self.text("said"))
+
+    def test_hangs_up_once(self):
+        self.addCleanup(self.end_command)
+        self.write("stubborn.py", HANGS_ON)
+        term = self.interactive()
+        term.type(f"({DIBS} run k -- python3 stubborn.py 2>said &)\n")
+        wait_until(lambda: self.text("hups"), "the command to be hung up")
+        child = int(self.text("pid"))
+        wait_until(lambda: read_stat(child)[1] == "T", "the command to stop again")
+        self.assertIsNotNone(self.show("k"))
+        self.assertEqual(self.text("hups"), "hup\n")
+        self.assertEqual(read_stat(child)[1], "T")
+        self.end_command()
+        wait_until(lambda: self.show("k") is None, "the lock to be free")
 
     def test_stop_of_a_pipeline(self):
         # The command does nothing but wait: a shell that is about to start another

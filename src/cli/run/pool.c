@@ -129,7 +129,7 @@ static void await_event(pool *p)
                               : sigwaitinfo(&p->awaited, &info);
 
     if (number == SIGTSTP)
-        dibs__signal_stop(false);
+        (void)dibs__signal_stop(false);
     else if (number > 0 && number != SIGCHLD && dibs__signal_fatal(number)) {
         p->stopping = true;
         if (info.si_code <= 0)

@@ -83,6 +83,7 @@ typedef struct run {
     bool hooked;         /* the hook runs: what is left is ended after it */
     bool ending;         /* the tree was asked to end */
     bool killed;         /* ... and killed */
+    bool hung_up;        /* the command was, for want of a terminal */
 } run;
 
 static dibsx_nsec earlier(dibsx_nsec a, dibsx_nsec b)
@@ -334,6 +335,22 @@ static void say_stopped(const run *r)
                   kills_when_lost(r) ? " and the command is killed" : "");
 }
 
+/* No process could continue dibs, which has no terminal to give. The kernel would hang
+ * up such a command, had it no guard; so it is hung up here. If it goes on all the same
+ * and wants the terminal again, it stays stopped. */
+static void hang_up(run *r)
+{
+    if (r->hung_up)
+        return;
+    r->hung_up = true;
+    if (!r->opts->quiet)
+        dibs__cli_say("%s: hanging up the command: it wants the terminal, "
+                      "which another job has, and no shell can give it",
+                      r->opts->name);
+    dibs__guard_tell(&r->guard, DIBS__ORDER_SIGNAL, SIGHUP);
+    dibs__guard_tell(&r->guard, DIBS__ORDER_SIGNAL, SIGCONT);
+}
+
 /* Where a shell watches over this job, its stop is ours, so that the shell sees
  * it; renewal then stops too, and the guard acts if that lasts too long. Without
  * a terminal nobody would continue us: the lease is kept while the command is
@@ -351,10 +368,13 @@ static void command_stopped(run *r, int number)
     bool was_given = r->terminal.given;
     dibs__terminal_take(&r->terminal, child_of(r));
     say_stopped(r);
-    dibs__signal_stop(!r->opts->foreground);
-    if (was_given || for_tty)
-        (void)dibs__terminal_give(&r->terminal, child_of(r));
-    dibs__guard_tell(&r->guard, DIBS__ORDER_SIGNAL, SIGCONT);
+    bool stopped = dibs__signal_stop(!r->opts->foreground);
+    bool given = (was_given || for_tty) &&
+                 dibs__terminal_give(&r->terminal, child_of(r));
+    if (for_tty && !stopped && !given)
+        hang_up(r);
+    else
+        dibs__guard_tell(&r->guard, DIBS__ORDER_SIGNAL, SIGCONT);
 }
 
 static void command_ended(run *r, int status)
