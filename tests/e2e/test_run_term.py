@@ -258,6 +258,16 @@ class JobControl(TermCase):
         if pid and alive(int(pid)):
             os.kill(int(pid), signal.SIGKILL)
 
+    def test_a_stop_that_is_out_of_date(self):
+        """The command has the terminal by the time that its stop for the want of it is heard of."""
+        term = self.interactive()
+        term.type(f"{DIBS} run k -- sh -c 'echo $$ >pid; echo ready; read x; echo got $x'\n")
+        term.expect("\nready\n")
+        os.kill(int(self.text("pid")), signal.SIGTTIN)
+        term.type("hello\n")
+        term.expect("got hello\n")
+        self.assertNotIn("Stopped", term.seen)
+
     def test_wants_the_terminal_when_nobody_can_give_it(self):
         # The shell between them has ended, so that no process could continue dibs.
         self.addCleanup(self.end_command)

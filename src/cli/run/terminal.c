@@ -30,10 +30,12 @@ bool dibs__terminal_wanted(const dibs__terminal *terminal)
 
 bool dibs__terminal_give(dibs__terminal *terminal, pid_t group)
 {
-    if (terminal->fd < 0 || group <= 0 ||
-        tcgetpgrp(terminal->fd) != terminal->own)
+    if (terminal->fd < 0 || group <= 0)
         return false;
-    if (tcsetpgrp(terminal->fd, group) != 0)
+    /* A stop may be heard of when the group has the terminal already. */
+    pid_t now = tcgetpgrp(terminal->fd);
+    if (now != group &&
+        (now != terminal->own || tcsetpgrp(terminal->fd, group) != 0))
         return false;
     terminal->given = true;
     return true;
