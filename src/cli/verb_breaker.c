@@ -26,6 +26,7 @@ typedef struct outcome {
     bool began;    /* false: it could not be run */
     bool signaled; /* it died of a signal */
     bool stopped;  /* dibs was asked to end, and passed that on */
+    int die_of;    /* the signal that ends dibs too; 0: none */
     int64_t took_ms;
 } outcome;
 
@@ -108,6 +109,8 @@ static void serve_signal(const siginfo_t *info, pid_t child, outcome *out)
     }
     if (dibs__signal_fatal(info->si_signo))
         out->stopped = true;
+    if (info->si_signo == SIGINT)
+        out->die_of = SIGINT;
     if (info->si_code <= 0)
         (void)kill(child, info->si_signo);
 }
@@ -123,6 +126,9 @@ static void await_child(pid_t child, const dibs__signals *sig, outcome *out)
         if (sigwaitinfo(&awaited, &info) > 0 && info.si_signo != SIGCHLD)
             serve_signal(&info, child, out);
     out->signaled = WIFSIGNALED(status);
+    /* A script goes on after ^C if its command took it. */
+    if (!out->signaled || WTERMSIG(status) != SIGINT)
+        out->die_of = 0;
     out->code = out->signaled ? DIBS__EXIT_SIGNAL + WTERMSIG(status)
                               : WEXITSTATUS(status);
 }
@@ -183,22 +189,22 @@ refuse(const dibs__command *cmd, const dibs_breaker *br, const dibs_error *err)
 }
 
 static int run_guarded(const dibs__command *cmd, dibs_breaker *br,
-                       const dibs__signals *sig)
+                       const dibs__signals *sig, int *die_of)
 {
     dibs_error err = {0};
     dibs_pass pass;
     outcome out;
-    int number;
 
     if (dibs_breaker_enter(br, &pass, &err) != DIBS_OK)
         return refuse(cmd, br, &err);
-    number = dibs__signals_pending(sig);
-    if (number)
-        dibs__signal_die(number);
+    *die_of = dibs__signals_pending(sig);
+    if (*die_of)
+        return DIBS__EXIT_SIGNAL + *die_of;
     run_child(dibs__operands(cmd) + 1, sig, &out);
     /* A command that was not run, or not to its end, says nothing. */
     if (out.began && !out.stopped)
         dibs_breaker_leave_after(br, &pass, is_good(cmd, &out), out.took_ms);
+    *die_of = out.die_of;
     return out.code;
 }
 
@@ -223,7 +229,7 @@ static int run_command(const dibs__command *cmd)
     dibs_error err = {0};
     dibs__signals sig;
     sigset_t child;
-    int code = check_run(cmd);
+    int die_of = 0, code = check_run(cmd);
 
     if (code)
         return code;
@@ -238,9 +244,11 @@ static int run_command(const dibs__command *cmd)
         DIBS_OK)
         code = dibs__cli_fail(cmd, &err);
     else
-        code = run_guarded(cmd, br, &sig);
+        code = run_guarded(cmd, br, &sig, &die_of);
     dibs_breaker_free(br);
     dibs_close(cl);
+    if (die_of)
+        dibs__signal_die(die_of);
     return code;
 }
 

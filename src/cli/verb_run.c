@@ -381,12 +381,7 @@ static int run_locked(const dibs__command *cmd)
     dibsx_free(t.meta);
     if (t.die_of)
         dibs__signal_die(t.die_of);
-    /* The terminal was the command's, so that ^C reached it alone. Without it
-     * ^C would have reached the whole job, the script around us for one. */
-    if (t.out.interrupted && !t.out.lost && !t.out.timed_out) {
-        kill(0, SIGINT);
-        dibs__signal_die(SIGINT);
-    }
+    dibs__outcome_interrupt(&t.out);
     return t.code;
 }
 

@@ -173,6 +173,37 @@ class HandOver(TermCase):
         self.assertEqual(term.end(), 130)
 
 
+@unittest.skipUnless(shutil.which("bash"), "needs a shell that goes by how its command ended")
+class OtherVerbs(TermCase):
+    """^C at the command of another verb ends the script around it as well, as with run."""
+
+    def interrupt(self, *verb):
+        term = self.term("bash", "-c", f"{DIBS} {' '.join(verb)} -- sh -c 'echo ready; exec sleep 1000'; echo survived")
+        term.expect("ready\n")
+        term.type("\x03")
+        self.assertEqual(term.end(), -signal.SIGINT)
+        self.assertNotIn("survived", term.seen)
+
+    def take(self, *verb):
+        term = self.term("bash", "-c", f"{DIBS} {' '.join(verb)} -- sh -c 'trap \"exit 4\" INT; echo ready;"
+                                       " while :; do sleep 0.01; done'; echo code $?")
+        term.expect("ready\n")
+        term.type("\x03")
+        term.expect("code 4\n")
+
+    def test_elect(self):
+        self.interrupt("elect", "e")
+        self.take("elect", "e")
+
+    def test_join(self):
+        self.interrupt("join", "g")
+        self.take("join", "g")
+
+    def test_breaker_run(self):
+        self.interrupt("breaker", "run", "b")
+        self.take("breaker", "run", "b")
+
+
 class Pipeline(TermCase):
     def test_the_other_end_keeps_the_keyboard(self):
         term = self.shell(f"cat | {DIBS} run k -- sh -c 'echo ready; cat'")

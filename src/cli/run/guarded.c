@@ -80,4 +80,5 @@ void dibs__guarded_fini(dibs__guarded *g, int die_of)
     dibs__tree_means_fini(&g->means);
     if (die_of)
         dibs__signal_die(die_of);
+    dibs__outcome_interrupt(&g->out);
 }

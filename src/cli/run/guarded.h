@@ -36,7 +36,8 @@ DIBS_MUST_CHECK dibs_status dibs__guarded_run(dibs__guarded *g,
 /* The exit code after a run; says so when there was no such command. */
 int dibs__guarded_code(const dibs__guarded *g);
 
-/* Gives up the seat, closes the client, and dies of `die_of` unless it is 0. */
+/* Gives up the seat, closes the client, and dies of `die_of` unless it is 0, or of ^C that
+ * ended the command. */
 void dibs__guarded_fini(dibs__guarded *g, int die_of);
 
 #endif

@@ -288,6 +288,14 @@ int dibs__outcome_code(const dibs__outcome *out, const dibs__run_opts *opts)
     return out->exit_status;
 }
 
+void dibs__outcome_interrupt(const dibs__outcome *out)
+{
+    if (!out->interrupted || out->lost || out->timed_out || out->yielded)
+        return;
+    kill(0, SIGINT);
+    dibs__signal_die(SIGINT);
+}
+
 static void pair_or_null(dibsx_json *js, const char *key, int value, int none)
 {
     dibsx_json_key(js, key);

@@ -73,6 +73,11 @@ int dibs__run_opts_read(const dibs__command *cmd, dibs__run_opts *opts);
 /* The exit code that the outcome of a started command calls for. */
 int dibs__outcome_code(const dibs__outcome *out, const dibs__run_opts *opts);
 
+/* Returns unless ^C ended the command, which had the terminal, so that it reached no
+ * other process. Then this process sends it to its group, the script around it for one,
+ * and dies of it. */
+void dibs__outcome_interrupt(const dibs__outcome *out);
+
 /* Writes the line of --status-fd, if it was asked for. */
 void dibs__outcome_report(const dibs__outcome *out, const dibs__run_opts *opts,
                           int code);
