@@ -8,6 +8,7 @@
 #include "cli/options.h"
 #include "cli/print.h"
 #include "cli/verbs.h"
+#include "exec/no_core_dump.h"
 #include "exec/signals.h"
 #include <dibs/breaker.h>
 
@@ -145,7 +146,9 @@ static void run_child(char *const *argv, const dibs__signals *sig, outcome *out)
     if (number == 0) {
         posix_spawnattr_setsigmask(&attr, &sig->old_mask);
         posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK);
+        dibs__core_dump_allow();
         number = posix_spawnp(&child, argv[0], NULL, &attr, argv, environ);
+        dibs__core_dump_forbid_again();
         posix_spawnattr_destroy(&attr);
     }
     if (number != 0) {

@@ -7,6 +7,7 @@
 #include "cli/options.h"
 #include "cli/print.h"
 #include "cli/verbs.h"
+#include "exec/no_core_dump.h"
 #include <dibs/limit.h>
 
 #include <errno.h>
@@ -108,8 +109,10 @@ static int replace_process(char *const *argv)
 {
     int number;
 
+    dibs__core_dump_allow();
     execvp(argv[0], argv);
     number = errno;
+    dibs__core_dump_forbid_again();
     dibs__cli_say("cannot run %s: %s", argv[0], strerror(number));
     return number == ENOENT ? DIBS__EXIT_NOTFOUND : DIBS__EXIT_NOEXEC;
 }

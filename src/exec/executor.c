@@ -16,6 +16,7 @@
 #include "base/write_all.h"
 #include "exec/belief.h"
 #include "exec/executor_wire.h"
+#include "exec/no_core_dump.h"
 #include "exec/output.h"
 #include "exec/spawn.h"
 #include "exec/tree_means.h"
@@ -378,9 +379,12 @@ static int spawn_program(dibs__executor *ex, int sock, int alive)
         if (!number)
             number = posix_spawn_file_actions_adddup2(&files, ex->page_fd,
                                                       ex->page_fd);
+        /* The executor forbids it itself, and so knows the limit of commands. */
+        dibs__core_dump_allow();
         if (!number)
             number = posix_spawn(&ex->pid, ex->program, &files, &attr, argv,
                                  environ);
+        dibs__core_dump_forbid_again();
         posix_spawnattr_destroy(&attr);
     }
     posix_spawn_file_actions_destroy(&files);

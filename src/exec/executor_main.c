@@ -26,6 +26,7 @@
 #include "exec/attempt.h"
 #include "exec/executor_wire.h"
 #include "exec/guard.h"
+#include "exec/no_core_dump.h"
 #include "exec/process_tree.h"
 #include "exec/side_process.h"
 #include <errno.h>
@@ -485,6 +486,7 @@ void dibs__executor_play(int argc, char **argv)
     static executor ex;
     if (argc != 3 || strcmp(argv[0], DIBS__EXECUTOR_NAME) != 0)
         return;
+    dibs__core_dump_forbid();
     ex.sock = number_of(argv[1]);
     int page_fd = number_of(argv[2]);
     void *page = mmap(NULL, sizeof *ex.belief, PROT_READ | PROT_WRITE,

@@ -11,4 +11,7 @@ void dibs__core_dump_forbid(void);
 /* Before exec: what is run has the limit that dibs was given. Safe after vfork. */
 void dibs__core_dump_allow(void);
 
+/* After posix_spawn, which takes no limits, and before which it was allowed. */
+void dibs__core_dump_forbid_again(void);
+
 #endif

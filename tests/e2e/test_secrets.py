@@ -1,6 +1,7 @@
 """Passwords are found nowhere: not in what is printed, logged or written, not in a
 process list, not in the environment of others, not in memory that a core file has."""
 # SPDX-License-Identifier: MIT
+import json
 import os
 import re
 import resource
@@ -440,6 +441,35 @@ class Secrets(Case):
                 # It is there, for the next connection, but nowhere else.
                 self.assertEqual({name for name, _ in whole}, {"anonymous"})
                 self.assertFalse(after)
+
+
+class CoreLimit(Case):
+    """dibs leaves no core files; what it runs has the limit that the user has set."""
+
+    LIMIT = 1 << 20
+    SHOW = ["python3", "-c", "import resource; print(resource.getrlimit(resource.RLIMIT_CORE)[0])"]
+
+    def setUp(self):
+        super().setUp()
+        hard = resource.getrlimit(resource.RLIMIT_CORE)[1]
+        if hard != resource.RLIM_INFINITY and hard < self.LIMIT:
+            self.skipTest("core files are not allowed here")
+
+    def limited(self):
+        resource.setrlimit(resource.RLIMIT_CORE, (self.LIMIT, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+
+    def test_of_commands(self):
+        for verb in (["run", "core"], ["elect", "core"], ["join", "core-group"], ["limit", "core", "--rate", "1000/s"],
+                     ["breaker", "run", "core"]):
+            with self.subTest(verb):
+                self.assertEqual(self.ok(*verb, "--", *self.SHOW, preexec_fn=self.limited), f"{self.LIMIT}\n")
+
+    def test_of_jobs(self):
+        file = self.write("core.yaml", f"jobs: {{core: {{run: {json.dumps(self.SHOW)}}}}}")
+        self.ok("job", "load", file)
+        run = self.ok("job", "start", "core").rstrip("\n")
+        self.ok("work", file, "--once", preexec_fn=self.limited)
+        self.assertIn(str(self.LIMIT), self.ok("job", "logs", run))
 
 
 if __name__ == "__main__":
