@@ -268,8 +268,13 @@ static bool end_item(worker *w, dibs_status rc, dibs_error *err)
     }
     w->code = dibs__guarded_code(&w->g);
     /* Without a command no item would fare better: it comes back uncounted. */
-    if (out->exec_errno || out->stopped)
+    if (out->exec_errno)
         return false;
+    /* So does one whose command was ended, whatever the command made of that. */
+    if (out->stop_signal) {
+        w->code = DIBS__EXIT_SIGNAL + out->stop_signal;
+        return false;
+    }
     rc = settle_item(w, err);
     if (rc != DIBS_OK) {
         int code = dibs__cli_fail(w->g.cmd, err);
@@ -410,6 +415,7 @@ const dibs__verb dibs__verb_queue_run = {
                 "One item, under cron:\n"
                 "  dibs queue run mail --once -w 0 -E 0 -- ./send\n",
     .exits = "0 stopped by a signal, or by -w\n"
+             "128+N a second signal, N, ended the command\n"
              "N --once: the command ended with N\n"
              "75 --once: no item came within -w (-E)\n"
              "122 --once: the item was lost\n"

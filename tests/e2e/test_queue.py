@@ -1,5 +1,6 @@
 """queue push, pop, ack, nack, extend, run."""
 # SPDX-License-Identifier: MIT
+import itertools
 import os
 import re
 import signal
@@ -295,16 +296,20 @@ class Run(QueueCase):
 
     def test_a_second_signal_ends_the_command(self):
         self.push("one")
-        worker = self.start("queue", "run", "q", "--", "sh", "-c", "echo $$; exec sleep 1000")
-        pid = int(worker.stdout.readline())
+        # One is killed by it, the other makes as if all were well.
+        ways = ("echo $$; exec sleep 1000", "trap 'exit 0' TERM; echo $$; while :; do sleep 0.01; done")
+        for jobs, way in itertools.product(("1", "2"), ways):
+            with self.subTest(jobs=jobs, way=way):
+                worker = self.start("queue", "run", "q", "-j", jobs, "--", "sh", "-c", way)
+                pid = int(worker.stdout.readline())
 
-        def pressed():
-            worker.send_signal(signal.SIGTERM)
-            return not alive(pid)
+                def pressed(worker=worker, pid=pid):
+                    worker.send_signal(signal.SIGTERM)
+                    return not alive(pid)
 
-        wait_until(pressed, "the end of the command")
-        worker.wait(PATIENCE)
-        self.assertEqual([item["attempts"] for item in self.items()], [0], "it was not its fault")
+                wait_until(pressed, "the end of the command")
+                self.assertEqual(worker.wait(PATIENCE), 128 + signal.SIGTERM, "its item was not done")
+                self.assertEqual([item["attempts"] for item in self.items()], [0], "it was not its fault")
 
     def test_a_worker_that_dies(self):
         """Its command is dead before another has the item; the pool starts another worker."""

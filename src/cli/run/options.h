@@ -55,10 +55,10 @@ typedef struct dibs__outcome {
     bool lost;
     bool timed_out;    /* --max-run ended it */
     bool yielded;      /* --on-yield ended it */
-    bool stopped;      /* of an item: a second signal ended it */
     bool asked_to_end; /* by a signal, which the command got */
     bool guard_died;
-    int exec_errno;   /* the command could not be started */
+    int stop_signal; /* of an item: the second signal, which ended it; 0: none */
+    int exec_errno;  /* the command could not be started */
     int exit_status;  /* of the command; -1 when it has none */
     int exit_signal;  /* that ended the command; 0: none */
     bool interrupted; /* ... sent by the terminal that it was given */

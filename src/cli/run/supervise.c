@@ -477,7 +477,7 @@ static bool drain(run *r, int number)
                           r->opts->name);
     } else if (now >= dibsx_after_ms(*r->work->drain_at, SAME_SIGNAL_MS) &&
                !r->ending) {
-        r->out->stopped = true;
+        r->out->stop_signal = number;
         end_tree(r, dibsx_after_ms(now, r->opts->kill_after_ms));
     }
     return true;
