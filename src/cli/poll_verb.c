@@ -14,7 +14,7 @@ int dibs__poll_rest(const dibs__signals *sig, int64_t interval_ms, void *arg)
 
     (void)arg;
     if (number == SIGTSTP)
-        dibs__signal_stop(false);
+        (void)dibs__signal_stop(false);
     return number > 0 && dibs__signal_fatal(number) ? number : 0;
 }
 
@@ -28,6 +28,8 @@ int dibs__poll_verb_resting(const dibs__command *cmd, dibs__look_fn *look,
 
     dibs__signals_block(&sig);
     code = dibs__cli_open(cmd, &cl);
+    if (code)
+        fatal = dibs__signals_pending(&sig);
     while (!code && !fatal) {
         code = look(cmd, cl, arg);
         if (!code)

@@ -132,7 +132,7 @@ static dibs__screen_event take_signal(dibs__screen *screen, int *value)
     }
     if (*value == SIGTSTP) {
         dibs__screen_leave(screen);
-        dibs__signal_stop(false);
+        (void)dibs__signal_stop(false);
     }
     if (*value == SIGTSTP || *value == SIGCONT)
         dibs__screen_enter(screen);

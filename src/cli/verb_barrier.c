@@ -130,16 +130,16 @@ static int wait_barrier(const dibs__command *cmd)
     dibs__signals_block(&p.signals);
     code = dibs__cli_open(cmd, &cl);
     if (code)
-        return code;
-    if (dibs_barrier_new(
-            cl, dibs__operands(cmd)[0],
-            DIBS_BARRIER_OPTS(.parties =
-                                  (uint32_t)dibs__opt_int(cmd, "parties"),
-                              .wait_ms = wait_of(cmd),
-                              .flags = dibs__opt_flag(cmd, "withdraw")
-                                           ? DIBS_BARRIER_WITHDRAW
-                                           : 0),
-            &p.barrier, &err) != DIBS_OK)
+        p.fatal = dibs__signals_pending(&p.signals);
+    else if (dibs_barrier_new(
+                 cl, dibs__operands(cmd)[0],
+                 DIBS_BARRIER_OPTS(.parties =
+                                       (uint32_t)dibs__opt_int(cmd, "parties"),
+                                   .wait_ms = wait_of(cmd),
+                                   .flags = dibs__opt_flag(cmd, "withdraw")
+                                                ? DIBS_BARRIER_WITHDRAW
+                                                : 0),
+                 &p.barrier, &err) != DIBS_OK)
         code = dibs__cli_fail(cmd, &err);
     else
         code = await_parties(cmd, &p);

@@ -197,12 +197,13 @@ static int run_guarded(const dibs__command *cmd, dibs_breaker *br,
     dibs_error err = {0};
     dibs_pass pass;
     outcome out;
+    dibs_status rc = dibs_breaker_enter(br, &pass, &err);
 
-    if (dibs_breaker_enter(br, &pass, &err) != DIBS_OK)
-        return refuse(cmd, br, &err);
     *die_of = dibs__signals_pending(sig);
     if (*die_of)
         return DIBS__EXIT_SIGNAL + *die_of;
+    if (rc != DIBS_OK)
+        return refuse(cmd, br, &err);
     run_child(dibs__operands(cmd) + 1, sig, &out);
     /* A command that was not run, or not to its end, says nothing. */
     if (out.began && !out.stopped)
@@ -242,9 +243,9 @@ static int run_command(const dibs__command *cmd)
     pthread_sigmask(SIG_BLOCK, &child, NULL);
     code = dibs__cli_open_lazy(cmd, &cl);
     if (code)
-        return code;
-    if (dibs_breaker_new(cl, dibs__operands(cmd)[0], &opts, &br, &err) !=
-        DIBS_OK)
+        die_of = dibs__signals_pending(&sig);
+    else if (dibs_breaker_new(cl, dibs__operands(cmd)[0], &opts, &br, &err) !=
+             DIBS_OK)
         code = dibs__cli_fail(cmd, &err);
     else
         code = run_guarded(cmd, br, &sig, &die_of);

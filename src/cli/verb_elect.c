@@ -255,6 +255,8 @@ static int run_elect(const dibs__command *cmd)
     c.code = read_options(&c, cmd);
     if (!c.code)
         c.code = open_all(&c);
+    if (c.code)
+        (void)is_called_off(&c);
     while (!c.code && lead_once(&c)) {
         (void)poll(NULL, 0, REST_MS);
         c.code = 0;

@@ -44,7 +44,7 @@ static int run_join(const dibs__command *cmd)
         code = dibs__cli_open(cmd, &g.cl);
     if (!code)
         code = take_seat(&g);
-    die_of = code ? 0 : dibs__signals_pending(&g.signals);
+    die_of = dibs__signals_pending(&g.signals);
     if (!code && !die_of)
         code = run_command(&g);
     dibs__guarded_fini(&g, die_of);

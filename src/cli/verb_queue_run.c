@@ -335,6 +335,7 @@ static int open_worker(worker *w)
 static int run_worker(const dibs__command *cmd)
 {
     worker w = {.lost_fd = -1, .data_fd = -1};
+    int die_of;
 
     dibs__guarded_init(&w.g, cmd);
     w.g.opts.name = w.label;
@@ -346,10 +347,11 @@ static int run_worker(const dibs__command *cmd)
     sigaddset(&w.awaited, SIGRTMIN);
     pthread_sigmask(SIG_BLOCK, &w.awaited, NULL);
     w.code = open_worker(&w);
+    die_of = w.code ? dibs__signals_pending(&w.g.signals) : 0;
     while (!w.code && work_once(&w))
         ;
     dibs_queue_free(w.queue);
-    dibs__guarded_fini(&w.g, 0);
+    dibs__guarded_fini(&w.g, die_of);
     if (w.lost_fd >= 0)
         close(w.lost_fd);
     return w.code;

@@ -369,6 +369,8 @@ static int run_locked(const dibs__command *cmd)
     t.began_at = dibsx_now();
     t.unlocked = !dibs__opt_flag(cmd, "enabled");
     t.code = open_all(&t);
+    if (t.code)
+        t.die_of = dibs__signals_pending(&t.signals);
     if (t.code == 0 && t.unlocked)
         run_unlocked(&t);
     else if (t.code == 0)

@@ -1,6 +1,8 @@
 """A store that is not up yet, or refuses for a while: waited for as the options say, and told once."""
 # SPDX-License-Identifier: MIT
 import shutil
+import signal
+import socket
 import subprocess
 import unittest
 
@@ -145,6 +147,20 @@ class Away(Case):
         run, _ = self.start_told("run", "-w", "10m", "k", "--", "true")
         run.terminate()
         self.assertEqual(run.wait(), -15)
+
+    def test_a_signal_during_an_open_that_fails(self):
+        """The command dies of it, as it would with a store that answers."""
+        self.env["DIBS_STORE_TIMEOUT"] = span(1)
+        for verb in (["run", "k", "--", "true"], ["elect", "--once", "k", "--", "true"], ["join", "k", "--", "true"],
+                     ["queue", "run", "k", "--", "true"], ["breaker", "run", "k", "--", "true"], ["acquire", "k"],
+                     ["barrier", "k", "-n", "2"], ["watch"], ["wait", "k"], ["job", "resume", "1", "b", "--", "true"]):
+            with self.subTest(verb), socket.create_server(("127.0.0.1", self.port)) as server:
+                process = self.start(*verb)
+                server.settimeout(PATIENCE)
+                silent = server.accept()[0]
+                process.terminate()
+                self.assertEqual(process.wait(PATIENCE), -signal.SIGTERM, process.stderr.read())
+                silent.close()
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ struct dibs__held_command {
     dibs__guarded g;
     dibs__lock_or_set locks;
     bool has_locks;
+    bool was_run;
     int die_of; /* the signal that came before the command; 0: none */
     int code;
 };
@@ -184,6 +185,7 @@ dibs_status dibs__held_command_run(dibs__held_command *hc, char *data,
     intake in = {.fd = -1, .stop_fd = -1, .data = data, .room = *len};
     dibs_status rc = run_taken(hc, &in, err);
 
+    hc->was_run = true;
     hc->code = rc == DIBS_OK     ? dibs__guarded_code(&hc->g)
                : rc == DIBS_LOST ? DIBS__EXIT_LOST
                                  : DIBS__EXIT_WRAPPER;
@@ -220,6 +222,9 @@ void dibs__held_command_free(dibs__held_command *hc)
 
     if (!hc)
         return;
+    /* The store failed while a signal waited. */
+    if (!hc->was_run)
+        die_of = dibs__signals_pending(&hc->g.signals);
     if (hc->has_locks)
         dibs__lock_or_set_fini(&hc->locks);
     dibs__guarded_fini(&hc->g, die_of);
