@@ -254,6 +254,11 @@ make_texts(const dibs__option *option, const char *text, dibs__source source,
     bool from_file = option->secret && strncmp(text, "file:", 5) == 0;
     dibs_status rc = DIBS_OK;
 
+    /* A URL from a variable that is not set, in a script, say. */
+    if (option->secret && text[0] == '\0')
+        return dibsx_fail(err, DIBS_INVALID,
+                          "%s: the value is empty; give one, or leave it out",
+                          name);
     if (from_file) {
         rc = read_secret(text + 5, name, &own->text, err);
         own->file = dibsx_strdup(text);

@@ -275,6 +275,16 @@ class Configuration(Case):
         self.env["DIBS_URL"] = "file:" + secret
         self.ok("ping")  # what is overridden is not read
 
+    def test_an_empty_url(self):
+        """A script whose variable is not set must not use the store of this machine alone."""
+        for verb in (["ping"], ["run", "k", "--", "true"], ["store", "status"], ["serve"], ["demo"], ["config"]):
+            with self.subTest(verb):
+                self.assertIn("--url: the value is empty", self.fails(64, "--url", "", *verb))
+        self.user_file('url: ""\n')
+        self.assertIn("the value is empty", self.fails(78, "ping"))
+        self.env["DIBS_URL"] = f"sqlite:{self.path('s.db')}"
+        self.ok("ping")  # it is overridden
+
     def test_prefix(self):
         self.env["DIBS_URL"] = "sqlite:" + self.path("p.db")
         self.env["DIBS_PREFIX"] = "billing:"
