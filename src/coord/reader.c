@@ -24,6 +24,8 @@ enum { PAGE_ENTRIES = 128, PAGE_BYTES = 256 << 10 };
 
 enum { KEEP_MS = 1000 }; /* between two writes of a group's position */
 
+enum { REST_MS = 500 }; /* between two tries to enter a group in an outage */
+
 struct dibs_reader {
     dibs__handle handle; /* first, so that one is the other */
     dibs_client *cl;
@@ -369,41 +371,67 @@ static dibs_status keep_handled(dibs_reader *r, dibs_error *err)
     return rc == DIBS_LOST ? rc : DIBS_OK;
 }
 
-/* Waits until this is the reader of its group, and begins at the position that is
- * kept. */
+/* The position that the group keeps is where the reader begins. Locks: cl->mutex. */
+static void begin_turn(dibs_reader *r, bool found, uint64_t position)
+{
+    dibs_reader_opts from = r->opts;
+
+    if (found) {
+        from.start = DIBS_FROM_POSITION;
+        from.position = position;
+    }
+    begin_machine(&r->machine, &from);
+    r->count = r->shown = r->offset = 0;
+}
+
+/* One try to become the reader of the group. DIBS_BUSY: another has the turn. In *again
+ * is whether a later try may do better, after a rest if the store is away. */
 static dibs_status
-enter_group(dibs_reader *r, dibsx_nsec deadline, dibs_error *err)
+try_turn(dibs_reader *r, dibsx_nsec deadline, bool *again, dibs_error *err)
 {
     bool at_end = r->opts.start == DIBS_FROM_END, found = false, ends;
     uint64_t position = 0;
+    int64_t left_ms = dibsx_wait_ms(deadline, dibsx_now());
+    dibs_status rc = dibs__reader_group_enter(&r->group, left_ms, at_end,
+                                              &found, &position, err);
+    bool answered = rc == DIBS_OK || rc == DIBS_BUSY;
+    dibsx_nsec rest_until = dibsx_after_ms(dibsx_now(), REST_MS);
+
+    pthread_mutex_lock(&r->cl->mutex);
+    if (rc == DIBS_OK)
+        begin_turn(r, found, position);
+    *again = note_outcome(r, answered ? DIBS_OK : rc, err) && rc != DIBS_OK;
+    while (*again && !answered && !r->cancelled && !r->cl->closing &&
+           dibsx_now() < rest_until && dibsx_now() < deadline)
+        dibsx_cond_wait(&r->cond, &r->cl->mutex,
+                        rest_until < deadline ? rest_until : deadline);
+    ends = r->cancelled || r->cl->closing;
+    pthread_mutex_unlock(&r->cl->mutex);
+    if (!ends)
+        return rc;
+    *again = false;
+    return dibsx_fail(err, DIBS_CANCELLED, "the wait was cancelled");
+}
+
+/* Waits until this is the reader of its group, also through an outage. */
+static dibs_status
+enter_group(dibs_reader *r, dibsx_nsec deadline, dibs_error *err)
+{
+    dibs_error why = {0};
     dibs_status rc;
+    bool again;
 
-    do {
-        int64_t left_ms = dibsx_wait_ms(deadline, dibsx_now());
-
-        rc = dibs__reader_group_enter(&r->group, left_ms, at_end, &found,
-                                      &position, err);
-        pthread_mutex_lock(&r->cl->mutex);
-        ends = r->cancelled || r->cl->closing;
-        if (rc == DIBS_OK) {
-            dibs_reader_opts from = r->opts;
-
-            if (found) {
-                from.start = DIBS_FROM_POSITION;
-                from.position = position;
-            }
-            begin_machine(&r->machine, &from);
-            r->count = r->shown = r->offset = 0;
-        }
-        pthread_mutex_unlock(&r->cl->mutex);
-        if (ends)
-            return dibsx_fail(err, DIBS_CANCELLED, "the wait was cancelled");
-    } while (rc == DIBS_BUSY && dibsx_now() < deadline);
-    return rc == DIBS_BUSY ? dibsx_fail(err, DIBS_TIMEOUT,
-                                        "the turn in the group %s did not come "
-                                        "in time: another reader has it",
-                                        r->group.name)
-                           : rc;
+    do
+        rc = try_turn(r, deadline, &again, &why);
+    while (again && dibsx_now() < deadline);
+    if (rc == DIBS_BUSY)
+        return dibsx_fail(err, DIBS_TIMEOUT,
+                          "the turn in the group %s did not come in time: "
+                          "another reader has it",
+                          r->group.name);
+    if (rc != DIBS_OK && err)
+        *err = why;
+    return rc;
 }
 
 /* A reader that was displaced learns it once; the next call enters again. */

@@ -1,0 +1,93 @@
+/* test_client_reader.c - readers of a group on a store that fails: the wait for their turn
+ * goes on, as the wait for events does. */
+/* SPDX-License-Identifier: MIT */
+#include "fault_world.h"
+
+enum { BRIEF_MS = 50 };
+
+static dibs_reader *join_group(world *w)
+{
+    dibs_reader *reader = NULL;
+
+    CHECK(DIBS_OK, dibs_reader_new(w->one, "t",
+                                   DIBS_READER_OPTS(.start = DIBS_FROM_START,
+                                                    .group = "g"),
+                                   &reader, err));
+    return reader;
+}
+
+static void append_one(world *w)
+{
+    CHECK(DIBS_OK, dibs_events_append(w->other, "t", "1", 1, NULL, NULL, err));
+}
+
+static void expect_one(dibs_reader *reader)
+{
+    dibs_event got;
+
+    CHECK(DIBS_OK, dibs_reader_next(reader, WORLD_BOUND_MS, &got, err));
+    assert_int_equal(got.kind, DIBS_EVENT);
+    assert_int_equal(got.len, 1);
+}
+
+static void a_wait_for_the_turn_goes_on(void **state)
+{
+    static const dibs__step steps[] = {DIBS__STEP_ACQUIRE, DIBS__STEP_GET,
+                                       DIBS__STEP_PUT};
+    world *w = *state;
+
+    append_one(w);
+    for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+        dibs_reader *reader = join_group(w);
+
+        world_fault(w, steps[i], DIBS__FAULT_FAIL, 1);
+        expect_one(reader);
+        dibs_reader_free(reader);
+    }
+}
+
+static void a_wait_that_is_over_says_that_the_store_is_away(void **state)
+{
+    world *w = *state;
+    dibs_reader *reader = join_group(w);
+    dibs_event got;
+
+    append_one(w);
+    world_fault(w, DIBS__STEP_ACQUIRE, DIBS__FAULT_FAIL, -1);
+    CHECK(DIBS_UNAVAIL, dibs_reader_next(reader, 0, &got, err));
+    CHECK(DIBS_UNAVAIL, dibs_reader_next(reader, BRIEF_MS, &got, err));
+    world_heal(w);
+    expect_one(reader);
+    dibs_reader_free(reader);
+}
+
+static void cancel_reader(void *arg)
+{
+    dibs_reader_cancel(arg);
+}
+
+static void a_cancel_ends_the_wait_for_a_store(void **state)
+{
+    world *w = *state;
+    dibs_reader *reader = join_group(w);
+    dibs_event got;
+
+    append_one(w);
+    world_fault(w, DIBS__STEP_ACQUIRE, DIBS__FAULT_FAIL, -1);
+    world_during(w, DIBS__STEP_ACQUIRE, cancel_reader, reader);
+    assert_int_equal(dibs_reader_next(reader, -1, &got, NULL), DIBS_CANCELLED);
+    world_heal(w);
+    expect_one(reader);
+    dibs_reader_free(reader);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        WORLD_TEST(a_wait_for_the_turn_goes_on),
+        WORLD_TEST(a_wait_that_is_over_says_that_the_store_is_away),
+        WORLD_TEST(a_cancel_ends_the_wait_for_a_store),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
