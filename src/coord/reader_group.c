@@ -14,20 +14,30 @@
  * cancelled. */
 enum { ATTEMPT_MS = 300 };
 
+static dibs_status name_group(char *name, size_t size, const char *topic,
+                              const char *group, dibs_error *err)
+{
+    int len = snprintf(name, size, "events/%s/%s", topic, group);
+
+    if (group[0] && len >= 0 && (size_t)len < size)
+        return DIBS_OK;
+    return dibsx_fail(err, DIBS_INVALID,
+                      "the name of the group is empty, or with the topic "
+                      "longer than %d bytes",
+                      DIBS_NAME_MAX);
+}
+
 dibs_status dibs__reader_group_init(dibs__reader_group *g, dibs_client *cl,
                                     const char *topic, const char *group,
                                     int64_t ttl_ms, dibs_error *err)
 {
-    int len;
+    dibs_status rc;
 
     *g = (dibs__reader_group){.cl = cl};
-    len = snprintf(g->name, sizeof(g->name), "events/%s/%s", topic, group);
     snprintf(g->topic, sizeof(g->topic), "%s", topic);
-    if (!group[0] || len < 0 || (size_t)len >= sizeof(g->name))
-        return dibsx_fail(err, DIBS_INVALID,
-                          "the name of the group is empty, or with the topic "
-                          "longer than %d bytes",
-                          DIBS_NAME_MAX);
+    rc = name_group(g->name, sizeof(g->name), topic, group, err);
+    if (rc != DIBS_OK)
+        return rc;
     return dibs_lock_new(cl, g->name,
                          DIBS_LOCK_OPTS(.ttl_ms = ttl_ms, .wait_ms = ATTEMPT_MS,
                                         .label = "events"),
@@ -53,15 +63,22 @@ bool dibs__reader_group_holds(const dibs__reader_group *g)
     return g->entered && dibs_lock_check(g->lock) == DIBS_OK;
 }
 
+enum { POSITION_SIZE = 24 };
+
+static size_t put_position(char text[POSITION_SIZE], uint64_t position)
+{
+    return (size_t)snprintf(text, POSITION_SIZE, "%" PRIu64, position);
+}
+
 /* A group that has no position yet has an empty value. */
 static dibs_status write_position(dibs__reader_group *g, bool known,
                                   uint64_t position, dibs_error *err)
 {
-    char text[24];
-    int len = known ? snprintf(text, sizeof(text), "%" PRIu64, position) : 0;
+    char text[POSITION_SIZE];
+    size_t len = known ? put_position(text, position) : 0;
     uint64_t version = 0;
-    dibs_status rc = dibs_state_cas(g->cl, g->name, g->version, text,
-                                    (size_t)len, 0, &version, err);
+    dibs_status rc =
+        dibs_state_cas(g->cl, g->name, g->version, text, len, 0, &version, err);
 
     g->unsure = rc == DIBS_UNKNOWN;
     if (rc == DIBS_OK) {
@@ -111,6 +128,27 @@ take_position(dibs__reader_group *g, bool at_end, bool *found,
             rc = write_position(g, *found, *position, err);
     } while (rc == DIBS_STALE);
     return rc;
+}
+
+/* A reader that enters meanwhile finds the value that it lacks, or has made it first. */
+dibs_status dibs__reader_group_found(dibs_client *cl, const char *topic,
+                                     const char *group, dibs_error *err)
+{
+    char name[DIBS_NAME_MAX + 1], text[POSITION_SIZE];
+    dibs_topic_state at;
+    dibs_value value = {0};
+    dibs_status rc = name_group(name, sizeof(name), topic, group, err);
+
+    if (rc == DIBS_OK)
+        rc = dibs_state_get(cl, name, &value, err);
+    dibs_value_free(&value);
+    if (rc != DIBS_NOTFOUND)
+        return rc;
+    rc = dibs_events_show(cl, topic, &at, err);
+    if (rc == DIBS_OK)
+        rc = dibs_state_cas(cl, name, DIBS_VERSION_NONE, text,
+                            put_position(text, at.last), 0, NULL, err);
+    return rc == DIBS_STALE ? DIBS_OK : rc;
 }
 
 dibs_status

@@ -34,6 +34,12 @@ DIBS_MUST_CHECK dibs_status dibs__reader_group_init(
     const char *group, int64_t ttl_ms, dibs_error *err);
 void dibs__reader_group_fini(dibs__reader_group *g);
 
+/* Gives a group that is new the end of its topic as its position. */
+DIBS_MUST_CHECK dibs_status dibs__reader_group_found(dibs_client *cl,
+                                                     const char *topic,
+                                                     const char *group,
+                                                     dibs_error *err);
+
 /* Becomes the reader of the group, and finds its position; *found is false if there is
  * none. `at_end`: then it begins at the end. DIBS_BUSY: another reads; the call has waited
  * for a short while if wait_ms is not 0. */

@@ -7,6 +7,7 @@
 #include "base/alloc.h"
 #include "base/thread.h"
 #include "base/uncancel.h"
+#include "coord/reader_group.h"
 #include "core/client.h"
 #include "core/log.h"
 #include <stdatomic.h>
@@ -50,15 +51,19 @@ static void *serve_events(void *arg)
     return NULL;
 }
 
-/* A start at the end is a position from here on. A group keeps its own. */
+/* A start at the end is a position from here on: the thread reads later. A group that
+ * has a position goes on there. */
 static dibs_status fix_start(dibs_client *cl, const char *topic,
                              dibs_reader_opts *opts, dibs_error *err)
 {
     dibs_topic_state at;
     dibs_status rc;
 
-    if (opts->start != DIBS_FROM_END || opts->group)
+    /* The reader refuses a topic that is missing. */
+    if (opts->start != DIBS_FROM_END || !topic)
         return DIBS_OK;
+    if (opts->group)
+        return dibs__reader_group_found(cl, topic, opts->group, err);
     rc = dibs_events_show(cl, topic, &at, err);
     opts->start = DIBS_FROM_POSITION;
     opts->position = at.last;

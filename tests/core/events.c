@@ -232,7 +232,7 @@ typedef struct heard {
     pthread_mutex_t mutex;
     pthread_cond_t cond;
     size_t count;
-    uint64_t last;
+    uint64_t first, last;
 } heard;
 
 static void on_event(const dibs_event *event, void *arg)
@@ -240,7 +240,8 @@ static void on_event(const dibs_event *event, void *arg)
     heard *h = arg;
 
     pthread_mutex_lock(&h->mutex);
-    h->count++;
+    if (h->count++ == 0)
+        h->first = event->position;
     h->last = event->position;
     pthread_cond_signal(&h->cond);
     pthread_mutex_unlock(&h->mutex);
@@ -462,6 +463,68 @@ static void a_listener_can_be_cancelled(void **state)
     dibs_listener_free(listener);
 }
 
+/* Its turn may come later than the first event. */
+static void a_subscription_of_a_new_group_has_all_from_now_on(void **state)
+{
+    dibs_client *cl = core_open(), *other = core_open();
+    const char *topic = core_name();
+    const dibs_reader_opts *opts =
+        DIBS_READER_OPTS(.group = "g", .ttl_ms = pace_ms(3000));
+    heard h = {.mutex = PTHREAD_MUTEX_INITIALIZER,
+               .cond = PTHREAD_COND_INITIALIZER};
+    char name[DIBS_NAME_MAX + 1];
+    dibs_subscription *sub = NULL;
+    dibs_lock *turn = NULL;
+    uint64_t last;
+
+    (void)state;
+    snprintf(name, sizeof(name), "events/%s/g", topic);
+    (void)append(cl, topic, "before");
+    CHECK(DIBS_OK, dibs_lock_new(other, name, NULL, &turn, err));
+    CHECK(DIBS_OK, dibs_lock_acquire(turn, err));
+    CHECK(DIBS_OK, dibs_subscribe(cl, topic, opts, on_event, &h, &sub, err));
+    last = append(cl, topic, "after");
+    CHECK(DIBS_OK, dibs_lock_release(turn, err));
+    (void)append(cl, topic, "later");
+    pthread_mutex_lock(&h.mutex);
+    while (h.count == 0)
+        pthread_cond_wait(&h.cond, &h.mutex);
+    assert_int_equal(h.first, last);
+    pthread_mutex_unlock(&h.mutex);
+    dibs_unsubscribe(sub);
+    dibs_lock_free(turn);
+    dibs_close(other);
+    dibs_close(cl);
+}
+
+/* The group has a position, which a later subscription leaves as it is. */
+static void a_subscription_goes_on_where_its_group_was(void **state)
+{
+    dibs_client *cl = core_open();
+    const char *topic = core_name();
+    dibs_reader *reader = member_of(cl, topic, "g");
+    heard h = {.mutex = PTHREAD_MUTEX_INITIALIZER,
+               .cond = PTHREAD_COND_INITIALIZER};
+    dibs_subscription *sub = NULL;
+    uint64_t one, two;
+
+    (void)state;
+    one = append(cl, topic, "1");
+    two = append(cl, topic, "2");
+    expect_event(reader, one, "1");
+    CHECK(DIBS_OK, dibs_reader_commit(reader, err));
+    dibs_reader_free(reader);
+    CHECK(DIBS_OK, dibs_subscribe(cl, topic, DIBS_READER_OPTS(.group = "g"),
+                                  on_event, &h, &sub, err));
+    pthread_mutex_lock(&h.mutex);
+    while (h.count == 0)
+        pthread_cond_wait(&h.cond, &h.mutex);
+    assert_int_equal(h.first, two);
+    pthread_mutex_unlock(&h.mutex);
+    dibs_unsubscribe(sub);
+    dibs_close(cl);
+}
+
 static void a_close_ends_the_waits(void **state)
 {
     dibs_client *cl = core_open();
@@ -491,6 +554,8 @@ int core_events_tests(void)
         cmocka_unit_test(a_late_write_of_a_position_changes_nothing),
         cmocka_unit_test(trim_under_a_group_is_a_gap),
         cmocka_unit_test(a_group_that_begins_at_the_end_keeps_it),
+        cmocka_unit_test(a_subscription_of_a_new_group_has_all_from_now_on),
+        cmocka_unit_test(a_subscription_goes_on_where_its_group_was),
         cmocka_unit_test(a_close_ends_the_waits),
         cmocka_unit_test(messages_reach_those_who_listen),
         cmocka_unit_test(a_listener_can_be_cancelled),
