@@ -61,7 +61,7 @@ may_include() {
     src/base\ \<dibs/types.h\> | src/base\ \"base/*) ;;
     src/base\ \<dibs/* | src/base\ \"*) return 1 ;;
 
-    src/core*\ \"store/store.h\" | src/core*\ \"store/lease.h\" | src/core*\ \"store/value.h\" | src/core*\ \"store/log.h\" | src/core*\ \"store/topic.h\" | src/core*\ \"store/rate.h\" | src/core*\ \"store/roster.h\" | src/core*\ \"store/meter.h\" | src/core*\ \"store/queue.h\" | src/core*\ \"store/queue_admin.h\" | src/core*\ \"store/commit.h\") ;;
+    src/core*\ \"store/store.h\" | src/core*\ \"store/lease.h\" | src/core*\ \"store/value.h\" | src/core*\ \"store/log.h\" | src/core*\ \"store/topic.h\" | src/core*\ \"store/rate.h\" | src/core*\ \"store/roster.h\" | src/core*\ \"store/meter.h\" | src/core*\ \"store/queue.h\" | src/core*\ \"store/queue_admin.h\" | src/core*\ \"store/commit.h\" | src/core*\ \"store/check_url.h\") ;;
     src/core*\ \"base/* | src/core*\ \"config/* | src/core*\ \"core/*) ;;
     src/core*\ \"*) return 1 ;;
 

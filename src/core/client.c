@@ -22,11 +22,23 @@
 #include "core/names.h"
 #include "core/reach.h"
 #include "core/threads/keeper.h"
+#include "store/check_url.h"
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #define TIMEOUT_MS 5000
+
+/* A mistake in it would show in the first outage. */
+static dibs_status check_local_url(const char *url, dibs_error *err)
+{
+    dibs_error why = {0};
+
+    if (!url || dibs__store_check_url(url, &why) == DIBS_OK)
+        return DIBS_OK;
+    return dibsx_fail_at(err, why.status, why.origin,
+                         "local_url names no store: %s", why.message);
+}
 
 static dibs_status
 read_opts(const dibs_client_opts *opts, dibs_client_opts *out, dibs_error *err)
@@ -52,7 +64,7 @@ read_opts(const dibs_client_opts *opts, dibs_client_opts *out, dibs_error *err)
     if (out->renew_every_ms != 0 && out->renew_every_ms < DIBS__RENEW_MIN_MS)
         return dibsx_fail(err, DIBS_INVALID, "renew_every_ms is below %d",
                           DIBS__RENEW_MIN_MS);
-    return DIBS_OK;
+    return check_local_url(out->local_url, err);
 }
 
 static dibs_status fill_client(dibs_client *cl, const char *url,

@@ -7,6 +7,7 @@
 #include "base/buf.h"
 #include "base/fail.h"
 #include "config/path_url.h"
+#include "store/check_url.h"
 #include "store/fault.h"
 #ifdef DIBS_POSTGRES
 #include "store/postgres/postgres.h"
@@ -120,6 +121,19 @@ dibs_status dibs__store_make(const char *text, dibsx_nsec deadline,
     if (rc != DIBS_OK)
         return rc;
     rc = dibs__store_make_url(&url, deadline, out, err);
+    dibsx_url_fini(&url);
+    return rc;
+}
+
+dibs_status dibs__store_check_url(const char *text, dibs_error *err)
+{
+    dibsx_url url;
+    dibs_status rc = parse_url(text, &url, err);
+
+    if (rc != DIBS_OK)
+        return rc;
+    if (!find_ops(url.scheme))
+        rc = fail_unknown(url.scheme, err);
     dibsx_url_fini(&url);
     return rc;
 }

@@ -58,9 +58,18 @@ static void bad_options_are_refused(void **state)
 {
     dibs_client *cl = NULL;
     dibs_client_opts no_size = {0};
+    dibs_error why = {0};
 
     (void)state;
     CHECK(DIBS_INVALID, dibs_open(core_url, &no_size, &cl, err));
+    assert_status(dibs_open(core_url,
+                            DIBS_CLIENT_OPTS(.local_url = "nonsense:x",
+                                             .on_unavailable = DIBS_AWAY_LOCAL),
+                            &cl, &why),
+                  DIBS_INVALID);
+    assert_non_null(strstr(why.message, "local_url"));
+    CHECK(DIBS_INVALID,
+          dibs_open(core_url, DIBS_CLIENT_OPTS(.local_url = ""), &cl, err));
     CHECK(DIBS_INVALID,
           dibs_open(core_url, DIBS_CLIENT_OPTS(.ttl_ms = 1), &cl, err));
     CHECK(DIBS_INVALID,
