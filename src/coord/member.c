@@ -18,7 +18,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { TTL_MIN_MS = 100 };
+enum { TTL_MIN_MS = 100, TTL_MAX_MS = 24 * 3600 * 1000 };
 
 struct dibs_member {
     dibs__handle handle; /* first, so that one is the other */
@@ -110,11 +110,10 @@ read_opts(const dibs_client *cl, const dibs_member_opts *given,
     if (opts->flags & ~(uint32_t)DIBS_MEMBER_QUICK)
         return dibsx_fail(err, DIBS_INVALID,
                           "dibs_member_opts.flags has unknown bits");
-    if (opts->ttl_ms < TTL_MIN_MS)
+    if (opts->ttl_ms < TTL_MIN_MS || opts->ttl_ms > TTL_MAX_MS)
         return dibsx_fail(err, DIBS_INVALID,
-                          "ttl_ms of a member is at least %d, and not "
-                          "%" PRId64,
-                          (int)TTL_MIN_MS, opts->ttl_ms);
+                          "ttl_ms of a member is %d to %d, and not %" PRId64,
+                          (int)TTL_MIN_MS, (int)TTL_MAX_MS, opts->ttl_ms);
     return DIBS_OK;
 }
 

@@ -162,6 +162,10 @@ static void mistakes_are_refused(void **state)
           dibs_member_join(cl, group, DIBS_MEMBER_OPTS(.ttl_ms = 1), &member,
                            err));
     CHECK(DIBS_INVALID,
+          dibs_member_join(cl, group,
+                           DIBS_MEMBER_OPTS(.ttl_ms = 24 * 3600 * 1000 + 1),
+                           &member, err));
+    CHECK(DIBS_INVALID,
           dibs_member_join(cl, group, DIBS_MEMBER_OPTS(.flags = 8), &member,
                            err));
     CHECK(DIBS_INVALID,
