@@ -30,13 +30,15 @@ static void put_number(dibsx_json *js, const char *key, int64_t number)
         dibsx_json_pair_int(js, key, number);
 }
 
+/* Without a key the options of a lock would do nothing: the reader of jobs refuses it. */
 static void put_lock(dibsx_json *js, const dibs_job_opts *opts)
 {
-    if (!opts->lock_key)
+    if (!opts->lock_key && opts->lock_ttl_ms == 0 && opts->retries == 0 &&
+        opts->retry_delay_ms == 0 && !opts->on_busy)
         return;
     dibsx_json_key(js, "lock");
     dibsx_json_open(js, '{');
-    dibsx_json_pair_text(js, "key", opts->lock_key);
+    put_text(js, "key", opts->lock_key);
     put_ms(js, "ttl", opts->lock_ttl_ms);
     put_number(js, "retries", opts->retries);
     put_ms(js, "retry_delay", opts->retry_delay_ms);

@@ -57,6 +57,10 @@ static dibs_status check_opts(const dibs_jobs_opts *o, dibs_error *err)
     if (o->return_ms < 0 || o->return_ms > (o->ttl_ms ? o->ttl_ms : TTL_MS) / 3)
         return dibsx_fail(err, DIBS_INVALID,
                           "return_ms is at most a third of ttl_ms");
+    if (o->on_stuck < DIBS_STUCK_WAIT || o->on_stuck > DIBS_STUCK_ABORT)
+        return dibsx_fail(err, DIBS_INVALID,
+                          "on_stuck is %d, which is no dibs_on_stuck",
+                          (int)o->on_stuck);
     if (o->look_ms < 0 || o->version < 0)
         return dibsx_fail(err, DIBS_INVALID,
                           "look_ms and version are not negative");

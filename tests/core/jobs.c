@@ -710,8 +710,8 @@ static void a_mistake_is_reported_by_the_run(void **state)
     make_node(&n, core_name(), fast);
     assert_int_equal(DIBS_JOB(n.jobs, "bad", greet, .schedule = "61 * * * *"),
                      DIBS_INVALID);
-    assert_int_equal(DIBS_JOB(n.jobs, "good", greet, .retries = 1), DIBS_OK);
-    assert_int_equal(DIBS_JOB(n.jobs, "good", greet, .retries = 1),
+    assert_int_equal(DIBS_JOB(n.jobs, "good", greet, .attempts = 2), DIBS_OK);
+    assert_int_equal(DIBS_JOB(n.jobs, "good", greet, .attempts = 2),
                      DIBS_INVALID);
     assert_int_equal(dibs_jobs_run(n.jobs, &why), DIBS_INVALID);
     assert_non_null(strstr(why.message, "bad"));
@@ -721,6 +721,35 @@ static void a_mistake_is_reported_by_the_run(void **state)
     dibs_jobs_close(n.jobs);
     CHECK(DIBS_INVALID,
           dibs_jobs_open(n.cl, DIBS_JOBS_OPTS(.ttl_ms = 10), &n.jobs, err));
+    CHECK(DIBS_INVALID,
+          dibs_jobs_open(n.cl, DIBS_JOBS_OPTS(.on_stuck = (dibs_on_stuck)2),
+                         &n.jobs, err));
+    dibs_close(n.cl);
+}
+
+/* They would do nothing. */
+static void options_of_a_lock_need_its_key(void **state)
+{
+    const dibs_job_opts *odd[] = {DIBS_JOB_OPTS(.lock_ttl_ms = 60000),
+                                  DIBS_JOB_OPTS(.retries = 3),
+                                  DIBS_JOB_OPTS(.retry_delay_ms = 500),
+                                  DIBS_JOB_OPTS(.on_busy = "fail")};
+    dibs_error why = {0};
+    node n;
+
+    (void)state;
+    make_node(&n, core_name(), fast);
+    for (size_t i = 0; i < sizeof(odd) / sizeof(odd[0]); i++) {
+        assert_int_equal(dibs_jobs_define(n.jobs, "odd", odd[i], &why),
+                         DIBS_INVALID);
+        assert_non_null(strstr(why.message, "the lock has no key"));
+    }
+    /* A singleton has one of its own. */
+    CHECK(DIBS_OK, dibs_jobs_define(n.jobs, "even",
+                                    DIBS_JOB_OPTS(.singleton = true,
+                                                  .lock_ttl_ms = 60000),
+                                    err));
+    dibs_jobs_close(n.jobs);
     dibs_close(n.cl);
 }
 
@@ -742,6 +771,7 @@ int core_jobs_tests(void)
         cmocka_unit_test(slots_are_used_at_once),
         cmocka_unit_test(a_stuck_call_ends_its_process),
         cmocka_unit_test(a_mistake_is_reported_by_the_run),
+        cmocka_unit_test(options_of_a_lock_need_its_key),
     };
 
     return cmocka_run_group_tests_name("jobs", tests, NULL, NULL);
