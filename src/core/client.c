@@ -255,10 +255,9 @@ dibs_status dibs_ping(dibs_client *cl, int64_t *took_us, dibs_error *err)
     int64_t store_wall_us;
     dibs_status rc = dibs__reach_usable(cl, err);
 
-    if (rc != DIBS_OK)
-        return rc;
-    rc = cl->st->ops->now(cl->st, dibs__client_deadline(cl, start),
-                          &store_wall_us, err);
+    if (rc == DIBS_OK)
+        rc = cl->st->ops->now(cl->st, dibs__client_deadline(cl, start),
+                              &store_wall_us, err);
     if (took_us)
         *took_us = (dibsx_now() - start) / 1000;
     return rc;

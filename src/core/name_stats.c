@@ -8,6 +8,7 @@
 #include "base/uncancel.h"
 #include "core/lock/lock.h"
 #include "core/names.h"
+#include "core/reach.h"
 #include "core/stats/name_table.h"
 #include "core/stats/ranking.h"
 #include "core/stats/shared_stats.h"
@@ -138,7 +139,7 @@ dibs_name_stats_shared(dibs_client *cl, const char *begins,
     DIBSX_UNCANCEL;
     dibs__ranking rk = {0};
     dibsx_buf keys;
-    dibs_status rc = dibs__client_usable(cl, err);
+    dibs_status rc = dibs__reach_usable(cl, err);
 
     if (rc != DIBS_OK)
         return rc;

@@ -384,6 +384,24 @@ static void a_lazy_client_makes_contact_at_its_first_use(void **state)
     expect_contact(w, cl, DIBS_UNAVAIL);
 }
 
+/* Every call that uses the store makes the first contact before; a ping tells how long
+ * that took. */
+static void a_first_call_that_fails_reads_nothing(void **state)
+{
+    world *w = *state;
+    dibs_client *cl = NULL;
+    int64_t took_us = -1;
+
+    world_fault(w, DIBS__STEP_OPEN, DIBS__FAULT_FAIL, -1);
+    CHECK(DIBS_OK, dibs_open(w->url, DIBS_CLIENT_OPTS(.lazy = true), &cl, err));
+    CHECK(DIBS_UNAVAIL, dibs_name_stats_shared(cl, "", NULL, NULL, err));
+    assert_int_equal(world_seen(w, DIBS__STEP_SCAN), 0);
+    CHECK(DIBS_UNAVAIL, dibs_ping(cl, &took_us, err));
+    assert_true(took_us >= 0);
+    assert_int_equal(world_seen(w, DIBS__STEP_NOW), 0);
+    dibs_close(cl);
+}
+
 static void a_client_with_a_fallback_makes_contact_later(void **state)
 {
     world *w = *state;
@@ -410,6 +428,7 @@ int main(void)
         WORLD_TEST(retries_outlast_a_store_that_is_away),
         WORLD_TEST(opening_waits_for_the_store),
         WORLD_TEST(a_lazy_client_makes_contact_at_its_first_use),
+        WORLD_TEST(a_first_call_that_fails_reads_nothing),
         WORLD_TEST(a_client_with_a_fallback_makes_contact_later),
     };
 
