@@ -7,6 +7,7 @@
 #include <dibs/client.hpp>
 #include <functional>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -373,17 +374,19 @@ class multi
     {
         return dibs_multi_count(get());
     }
+    /* These throw std::out_of_range unless i is less than size(). */
     std::string name(std::size_t i) const
     {
+        (void)lock_at(i);
         return dibs_multi_name(get(), i);
     }
-    uint64_t fence(std::size_t i) const noexcept
+    uint64_t fence(std::size_t i) const
     {
-        return dibs_lock_fence(dibs_multi_lock(get(), i));
+        return dibs_lock_fence(lock_at(i));
     }
-    int lost_fd(std::size_t i) const noexcept
+    int lost_fd(std::size_t i) const
     {
-        return dibs_lock_lost_fd(dibs_multi_lock(get(), i));
+        return dibs_lock_lost_fd(lock_at(i));
     }
     bool valid() const noexcept
     {
@@ -404,6 +407,14 @@ class multi
     }
 
   private:
+    dibs_lock *lock_at(std::size_t i) const
+    {
+        dibs_lock *found = dibs_multi_lock(get(), i);
+
+        if (!found)
+            throw std::out_of_range("dibs::multi has no lock with this number");
+        return found;
+    }
     struct freer {
         void operator()(dibs_multi *multi) const noexcept
         {

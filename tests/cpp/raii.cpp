@@ -240,6 +240,16 @@ static void hands_on(dibs::client &db)
     CHECK(!is_free(db, "handed"));
 }
 
+template <typename Call> static bool out_of_range(Call call)
+{
+    try {
+        call();
+    } catch (const std::out_of_range &) {
+        return true;
+    }
+    return false;
+}
+
 static void sets(dibs::client &db)
 {
     {
@@ -249,6 +259,9 @@ static void sets(dibs::client &db)
         CHECK(both.name(0) == "a");
         CHECK(both.fence(0) > 0);
         CHECK(both.lost_fd(1) >= 0);
+        CHECK(out_of_range([&] { (void)both.name(2); }));
+        CHECK(out_of_range([&] { (void)both.fence(2); }));
+        CHECK(out_of_range([&] { (void)both.lost_fd(2); }));
         both.check();
         CHECK(!is_free(db, "b"));
         dibs::scoped_multi none(std::nothrow, db,
