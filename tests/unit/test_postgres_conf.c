@@ -4,6 +4,7 @@
 #include "unit.h"
 
 #include "base/alloc.h"
+#include <stdlib.h>
 #include <string.h>
 
 static dibs_status read_conf(const char *text, dibs__pg_conf *conf)
@@ -87,6 +88,45 @@ static void several_hosts_are_a_list(void **state)
     assert_string_equal(word(&conf.steps, "sslmode"), "require");
     assert_null(word(&conf.steps, "ssl"));
     dibs__pg_conf_fini(&conf);
+}
+
+static void
+expect_session(const char *url, const char *steps, const char *listen)
+{
+    dibs__pg_conf conf;
+    const char *got;
+
+    assert_int_equal(read_conf(url, &conf), DIBS_OK);
+    got = word(&conf.steps, "target_session_attrs");
+    assert_string_equal(got ? got : "none", steps);
+    got = word(&conf.listen, "target_session_attrs");
+    assert_string_equal(got ? got : "none", listen);
+    dibs__pg_conf_fini(&conf);
+}
+
+/* libpq looks for the primary, wherever the hosts are named. */
+static void one_of_several_hosts_must_take_writes(void **state)
+{
+    static const char rw[] = "read-write";
+
+    (void)state;
+    expect_session("postgres:///app?host=a,b", rw, rw);
+    expect_session("postgres:///app?host=a", "none", "none");
+    expect_session("postgres:///app?hostaddr=10.0.0.1,10.0.0.2", rw, rw);
+    expect_session("postgres://a/app?listen_host=b,c", "none", rw);
+    expect_session("postgres:///app?host=a,b&target_session_attrs=primary",
+                   "primary", "primary");
+    expect_session("postgres://a,b/app?target_session_attrs=any", "any", "any");
+    setenv("PGHOST", "a,b", 1);
+    expect_session("postgres:///app", rw, rw);
+    expect_session("postgres://a/app", "none", "none");
+    setenv("PGHOST", "a", 1);
+    expect_session("postgres:///app", "none", "none");
+    setenv("PGHOSTADDR", "10.0.0.1,10.0.0.2", 1);
+    expect_session("postgres:///app", rw, rw);
+    unsetenv("PGHOST");
+    unsetenv("PGHOSTADDR");
+    expect_session("postgres:///app", "none", "none");
 }
 
 static void our_own_are_taken_out(void **state)
@@ -181,6 +221,7 @@ int main(void)
         cmocka_unit_test(every_part_goes_to_libpq),
         cmocka_unit_test(what_is_not_said_is_left_to_libpq),
         cmocka_unit_test(several_hosts_are_a_list),
+        cmocka_unit_test(one_of_several_hosts_must_take_writes),
         cmocka_unit_test(our_own_are_taken_out),
         cmocka_unit_test(bad_ones_are_refused),
         cmocka_unit_test(the_schema_is_put_in_wherever_it_belongs),

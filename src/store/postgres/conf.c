@@ -105,6 +105,30 @@ static bool set_param(dibs__pg_words *words, const dibsx_url_param *param)
     return set_word(words, param->key, param->value);
 }
 
+/* The value that libpq will use: what is not said it takes from the variable. */
+static const char *
+find_word(const dibs__pg_words *words, const char *name, const char *variable)
+{
+    for (size_t i = 0; i < words->count; i++)
+        if (strcmp(words->names[i], name) == 0)
+            return words->values[i];
+    return variable ? getenv(variable) : NULL;
+}
+
+/* If there are several hosts, libpq looks for the one that can be written to. Users may
+ * choose otherwise in the URL. */
+static bool choose_writable(dibs__pg_words *words)
+{
+    const char *hosts = find_word(words, "host", "PGHOST");
+    const char *addresses = find_word(words, "hostaddr", "PGHOSTADDR");
+    bool several =
+        (hosts && strchr(hosts, ',')) || (addresses && strchr(addresses, ','));
+
+    if (!several || find_word(words, "target_session_attrs", NULL))
+        return true;
+    return set_word(words, "target_session_attrs", "read-write");
+}
+
 static bool set_words(dibs__pg_words *words, const dibsx_url *url)
 {
     const char *path = url->path ? url->path : "";
@@ -116,8 +140,6 @@ static bool set_words(dibs__pg_words *words, const dibsx_url *url)
     if (!getenv("PGGSSENCMODE"))
         ok = ok && set_word(words, "gssencmode", "disable");
     path += *path == '/';
-    if (url->host_count > 1)
-        ok = ok && set_word(words, "target_session_attrs", "read-write");
     ok = ok && set_hosts(words, url, false) && set_hosts(words, url, true);
     if (url->user)
         ok = ok && set_word(words, "user", url->user);
@@ -127,7 +149,8 @@ static bool set_words(dibs__pg_words *words, const dibsx_url *url)
         ok = ok && set_word(words, "dbname", path);
     for (size_t i = 0; i < url->param_count; i++)
         ok = ok && set_param(words, &url->params[i]);
-    return ok && set_word(words, "client_encoding", "UTF8");
+    return ok && choose_writable(words) &&
+           set_word(words, "client_encoding", "UTF8");
 }
 
 /* A name in double quotes, as SQL has it. */
@@ -231,7 +254,8 @@ dibs__pg_conf_read(const dibsx_url *url, dibs__pg_conf *conf, dibs_error *err)
     if (!set_words(&conf->steps, url) || !set_words(&conf->listen, url))
         return fail_nomem(err);
     if ((host && !set_word(&conf->listen, "host", host)) ||
-        (port && !set_word(&conf->listen, "port", port)))
+        (port && !set_word(&conf->listen, "port", port)) ||
+        !choose_writable(&conf->listen))
         return fail_nomem(err);
     return DIBS_OK;
 }
