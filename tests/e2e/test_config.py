@@ -277,7 +277,7 @@ class Configuration(Case):
 
     def test_an_empty_url(self):
         """A script whose variable is not set must not use the store of this machine alone."""
-        for verb in (["ping"], ["run", "k", "--", "true"], ["store", "status"], ["serve"], ["demo"], ["config"]):
+        for verb in (["config"], ["ping"], ["run", "k", "--", "true"], ["store", "status"]):
             with self.subTest(verb):
                 self.assertIn("--url: the value is empty", self.fails(64, "--url", "", *verb))
         self.user_file('url: ""\n')
