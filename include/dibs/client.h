@@ -5,8 +5,9 @@
  *   keeper   timers, notices and the callbacks on_lost and on_yield; with the
  *            first acquire, adopt or accept
  *   renewer  with the first renewal
- *   workers  up to four; release sticky leases that another owner wants, and
- *            write shared statistics
+ *   workers  up to four for each of: requests that nobody waits for, such as
+ *            the release of a sticky lease or shared statistics; what keeps seats
+ *            and deliveries alive; the callback on_lost of queues
  *   runners  up to four, with asynchronous calls
  * A store adds its own, except SQLite:
  *   doorbell   one with Redis and PostgreSQL; in a cluster one per server, up to 32

@@ -134,8 +134,8 @@ static dibs__queues *queues_of(dibs_client *cl)
     all->attached.free = free_queues;
     all->handler.hear = hear_items;
     all->handler.hear_missed = hear_missed;
-    all->tend_job.run = dibs__tend_run;
-    all->lost_job.run = dibs__tend_tell;
+    all->tend_job = (dibs__job){.run = dibs__tend_run, .kind = DIBS__JOB_TEND};
+    all->lost_job = (dibs__job){.run = dibs__tend_tell, .kind = DIBS__JOB_TELL};
     dibs__attach(cl, &all->attached);
     dibs__notices_register(cl, &all->handler);
     return all;

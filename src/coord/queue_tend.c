@@ -302,7 +302,6 @@ static void tell_loss(dibs_queue *q, dibs_item *item)
     bool tells = !item->freed && !item->told && !q->freed;
 
     item->told = true;
-    q->calling = true;
     pthread_mutex_unlock(&cl->mutex);
     if (tells) {
         dibs__log(cl, DIBS_LOG_WARN, "queue",
@@ -317,24 +316,29 @@ static void tell_loss(dibs_queue *q, dibs_item *item)
     pthread_cond_broadcast(&cl->over);
 }
 
-/* Thread: a worker. */
+/* A queue whose loss no thread announces yet; NULL: none. */
+static dibs_queue *find_lost(dibs__queues *all)
+{
+    dibs_queue *q = all->first;
+
+    while (q && (q->calling || !q->lost.first))
+        q = q->next;
+    return q;
+}
+
+/* Thread: a worker. A callback that takes its time delays those of its queue alone: the
+ * job is added again for the others. */
 void dibs__tend_tell(dibs_client *cl, dibs__job *job)
 {
     dibs__queues *all =
         (dibs__queues *)(void *)((char *)job -
                                  offsetof(dibs__queues, lost_job));
-    dibs_queue *q = all->first;
+    dibs_queue *q;
 
-    (void)cl;
-    while (q) {
-        dibs_item *item =
-            q->calling ? NULL : dibs__item_of_node(dibsx_fifo_pop(&q->lost));
-
-        if (item) {
-            tell_loss(q, item);
-            q = all->first;
-        } else {
-            q = q->next;
-        }
+    while ((q = find_lost(all)) != NULL) {
+        q->calling = true;
+        if (find_lost(all))
+            (void)dibs__worker_add(cl, job);
+        tell_loss(q, dibs__item_of_node(dibsx_fifo_pop(&q->lost)));
     }
 }

@@ -346,7 +346,7 @@ static session *session_of(dibs_client *cl)
     se->attached.stop = stop_session;
     se->attached.free = free_session;
     se->timer.fire = queue_round;
-    se->job.run = send_rounds;
+    se->job = (dibs__job){.run = send_rounds, .kind = DIBS__JOB_TEND};
     dibs__attach(cl, &se->attached);
     return se;
 }

@@ -1,6 +1,6 @@
 /* worker.c - jobs of a client that block; see worker.h.
  *
- * Owns the queue and the threads. Attached to the client with the first job. */
+ * Owns the queues and the threads. Attached to the client with the first job. */
 /* SPDX-License-Identifier: MIT */
 #include "core/worker.h"
 
@@ -11,8 +11,9 @@
 
 enum { WORKERS_MAX = 4 };
 
-struct dibs__worker {
-    dibs__attached attached; /* first, so that one is the other */
+/* The threads of one kind of jobs, and its queue. */
+typedef struct crew {
+    dibs_client *cl;
     pthread_t threads[WORKERS_MAX];
     size_t thread_count;
     size_t idle_count;
@@ -20,21 +21,26 @@ struct dibs__worker {
     dibs__job *first;
     dibs__job **end;
     pthread_cond_t cond;
+} crew;
+
+struct dibs__worker {
+    dibs__attached attached; /* first, so that one is the other */
+    crew crews[DIBS__JOB_KINDS];
     bool stopping;
 };
 
 typedef struct dibs__worker worker;
 
-static dibs__job *pop_job(worker *wk)
+static dibs__job *pop_job(crew *cw)
 {
-    dibs__job *job = wk->first;
+    dibs__job *job = cw->first;
 
     if (job) {
-        wk->first = job->next;
-        if (!wk->first)
-            wk->end = &wk->first;
+        cw->first = job->next;
+        if (!cw->first)
+            cw->end = &cw->first;
         job->queued = false;
-        wk->job_count--;
+        cw->job_count--;
     }
     return job;
 }
@@ -42,20 +48,19 @@ static dibs__job *pop_job(worker *wk)
 /* Thread: a worker. */
 static void *worker_main(void *arg)
 {
-    dibs_client *cl = arg;
-    worker *wk;
+    crew *cw = arg;
+    dibs_client *cl = cw->cl;
     dibs__job *job;
 
     pthread_mutex_lock(&cl->mutex);
-    wk = cl->worker;
-    while ((job = pop_job(wk)) != NULL || !wk->stopping) {
+    while ((job = pop_job(cw)) != NULL || !cl->worker->stopping) {
         if (job) {
             job->run(cl, job);
             continue;
         }
-        wk->idle_count++;
-        pthread_cond_wait(&wk->cond, &cl->mutex);
-        wk->idle_count--;
+        cw->idle_count++;
+        pthread_cond_wait(&cw->cond, &cl->mutex);
+        cw->idle_count--;
     }
     pthread_mutex_unlock(&cl->mutex);
     return NULL;
@@ -67,10 +72,12 @@ static void stop_workers(dibs_client *cl, dibs__attached *at)
 
     pthread_mutex_lock(&cl->mutex);
     wk->stopping = true;
-    pthread_cond_broadcast(&wk->cond);
+    for (size_t kind = 0; kind < DIBS__JOB_KINDS; kind++)
+        pthread_cond_broadcast(&wk->crews[kind].cond);
     pthread_mutex_unlock(&cl->mutex);
-    for (size_t i = 0; i < wk->thread_count; i++)
-        pthread_join(wk->threads[i], NULL);
+    for (size_t kind = 0; kind < DIBS__JOB_KINDS; kind++)
+        for (size_t i = 0; i < wk->crews[kind].thread_count; i++)
+            pthread_join(wk->crews[kind].threads[i], NULL);
 }
 
 static void free_workers(dibs_client *cl, dibs__attached *at)
@@ -78,7 +85,8 @@ static void free_workers(dibs_client *cl, dibs__attached *at)
     worker *wk = (worker *)(void *)at;
 
     cl->worker = NULL;
-    pthread_cond_destroy(&wk->cond);
+    for (size_t kind = 0; kind < DIBS__JOB_KINDS; kind++)
+        pthread_cond_destroy(&wk->crews[kind].cond);
     dibsx_free(wk);
 }
 
@@ -89,8 +97,13 @@ static worker *workers_of(dibs_client *cl)
 
     if (wk || (wk = dibsx_zalloc(sizeof(*wk))) == NULL)
         return wk;
-    wk->end = &wk->first;
-    pthread_cond_init(&wk->cond, NULL);
+    for (size_t kind = 0; kind < DIBS__JOB_KINDS; kind++) {
+        crew *cw = &wk->crews[kind];
+
+        cw->cl = cl;
+        cw->end = &cw->first;
+        pthread_cond_init(&cw->cond, NULL);
+    }
     wk->attached.stop = stop_workers;
     wk->attached.free = free_workers;
     dibs__attach(cl, &wk->attached);
@@ -99,28 +112,29 @@ static worker *workers_of(dibs_client *cl)
 }
 
 /* Whether there is a thread that will come to a job that is added now. */
-static bool have_thread(dibs_client *cl, worker *wk)
+static bool have_thread(crew *cw)
 {
-    if (wk->idle_count <= wk->job_count && wk->thread_count < WORKERS_MAX &&
-        dibsx_thread_start(&wk->threads[wk->thread_count], worker_main, cl) ==
+    if (cw->idle_count <= cw->job_count && cw->thread_count < WORKERS_MAX &&
+        dibsx_thread_start(&cw->threads[cw->thread_count], worker_main, cw) ==
             0)
-        wk->thread_count++;
-    return wk->thread_count > 0;
+        cw->thread_count++;
+    return cw->thread_count > 0;
 }
 
 bool dibs__worker_add(dibs_client *cl, dibs__job *job)
 {
     worker *wk = workers_of(cl);
+    crew *cw = wk ? &wk->crews[job->kind] : NULL;
 
     if (job->queued)
         return true;
-    if (!wk || wk->stopping || !have_thread(cl, wk))
+    if (!cw || wk->stopping || !have_thread(cw))
         return false;
     job->next = NULL;
     job->queued = true;
-    wk->job_count++;
-    *wk->end = job;
-    wk->end = &job->next;
-    pthread_cond_signal(&wk->cond);
+    cw->job_count++;
+    *cw->end = job;
+    cw->end = &job->next;
+    pthread_cond_signal(&cw->cond);
     return true;
 }

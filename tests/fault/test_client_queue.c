@@ -191,6 +191,111 @@ static void a_client_cut_off_learns_of_its_loss(void **state)
     dibs_queue_free(other);
 }
 
+/* Steps hang in it until it is opened. */
+typedef struct gate {
+    world *w;
+    dibs__step step;
+    atomic_int inside;
+    atomic_bool open;
+} gate;
+
+static void hang_in_gate(void *arg)
+{
+    gate *g = arg;
+
+    world_during(g->w, g->step, hang_in_gate, g);
+    atomic_fetch_add(&g->inside, 1);
+    while (!atomic_load(&g->open))
+        usleep(1000);
+}
+
+static void await_at_least(const atomic_int *count, int least)
+{
+    dibsx_nsec end = dibsx_after_ms(dibsx_now(), WORLD_BOUND_MS);
+
+    while (atomic_load(count) < least) {
+        IN_TIME(dibsx_now() < end);
+        usleep(1000);
+    }
+}
+
+static void note_reserved(dibs_queue *q, dibs_item *item, dibs_status rc,
+                          const dibs_error *err, void *arg)
+{
+    (void)q;
+    (void)rc;
+    (void)err;
+    (void)arg;
+    dibs_item_free(item);
+}
+
+/* As many requests as there are threads for them. */
+static void requests_that_hang_delay_no_loss(void **state)
+{
+    enum { HANGING = 4 };
+    world *w = *state;
+    losses l = {0};
+    gate g = {.w = w, .step = DIBS__STEP_RESERVE};
+    dibs_queue *q =
+        open_queue(w->one, DIBS_QUEUE_OPTS(.ttl_ms = pace_ms(1000),
+                                           .on_lost = note_item, .arg = &l));
+    dibs_queue *hung[HANGING];
+    dibs_item *item;
+
+    push(q);
+    item = reserve(q);
+    world_during(w, DIBS__STEP_RESERVE, hang_in_gate, &g);
+    for (int i = 0; i < HANGING; i++) {
+        hung[i] = open_queue(w->one, NULL);
+        CHECK(DIBS_OK,
+              dibs_queue_reserve_async(hung[i], -1, note_reserved, NULL, err));
+        await_at_least(&g.inside, i + 1);
+    }
+    await_at_least(&w->seen[DIBS__STEP_TEND],
+                   world_seen(w, DIBS__STEP_TEND) + 2);
+    world_fault(w, DIBS__STEP_TEND, DIBS__FAULT_DROP_BEFORE, -1);
+    await_item_loss(&l);
+    world_during(w, DIBS__STEP_RESERVE, NULL, NULL);
+    atomic_store(&g.open, true);
+    world_heal(w);
+    dibs_item_free(item);
+    for (int i = 0; i < HANGING; i++)
+        dibs_queue_free(hung[i]);
+    dibs_queue_free(q);
+}
+
+static void note_and_await_both(dibs_item *item, void *arg)
+{
+    losses *l = arg;
+
+    (void)item;
+    atomic_fetch_add(&l->count, 1);
+    await_at_least(&l->count, 2);
+}
+
+/* The first one returns after the second has begun. */
+static void a_callback_delays_those_of_its_queue_alone(void **state)
+{
+    world *w = *state;
+    losses l = {0};
+    const dibs_queue_opts *opts =
+        DIBS_QUEUE_OPTS(.ttl_ms = 1000, .on_lost = note_and_await_both,
+                        .arg = &l);
+    dibs_queue *one = open_queue(w->one, opts), *two = open_queue(w->one, opts);
+    dibs_item *first, *second;
+
+    push(one);
+    push(one);
+    first = reserve(one);
+    second = reserve(two);
+    world_fault(w, DIBS__STEP_TEND, DIBS__FAULT_DROP_BEFORE, -1);
+    await_at_least(&l.count, 2);
+    dibs_item_free(first);
+    dibs_item_free(second);
+    dibs_queue_free(one);
+    dibs_queue_free(two);
+}
+
 /* The lane ends while its request has no answer: so does every call. */
 static void a_request_ends_with_its_lane(void **state)
 {
@@ -702,6 +807,8 @@ int main(void)
         WORLD_TEST(a_reserve_goes_on_while_the_store_is_away),
         WORLD_TEST(due_after_reconnect),
         WORLD_TEST(a_client_cut_off_learns_of_its_loss),
+        WORLD_TEST(requests_that_hang_delay_no_loss),
+        WORLD_TEST(a_callback_delays_those_of_its_queue_alone),
         WORLD_TEST(a_request_ends_with_its_lane),
         WORLD_TEST(an_item_may_be_freed_while_it_is_extended),
         WORLD_TEST(a_shorter_limit_holds_without_its_answer),

@@ -2,6 +2,7 @@
  * answer, seats that are lost, and the end of the client. */
 /* SPDX-License-Identifier: MIT */
 #include "coord/session.h"
+#include "core/worker.h"
 #include "fault_world.h"
 
 #include <stdio.h>
@@ -143,6 +144,53 @@ static void an_answer_that_is_lost_takes_no_second_seat(void **state)
     dibs__session_leave(w->one, &m.seat);
     pthread_mutex_unlock(&w->one->mutex);
     assert_int_equal(seats_of(w, "group"), 0);
+}
+
+/* A request of which the answer does not come until the test says so. */
+typedef struct slow_job {
+    dibs__job job; /* first, so that one is the other */
+    bool begun;
+    bool *ends;
+    pthread_cond_t *cond;
+} slow_job;
+
+static void hang_job(dibs_client *cl, dibs__job *job)
+{
+    slow_job *slow = (slow_job *)(void *)job;
+
+    slow->begun = true;
+    while (!*slow->ends)
+        pthread_cond_wait(slow->cond, &cl->mutex);
+}
+
+static void requests_that_hang_cost_no_seat(void **state)
+{
+    enum { HANGING = 6 };
+    world *w = *state;
+    static pthread_cond_t cond = PTHREAD_COND_INITIALIZER;
+    static bool ends;
+    static slow_job slow[HANGING];
+    member m;
+
+    pthread_mutex_lock(&w->one->mutex);
+    for (int i = 0; i < HANGING; i++) {
+        slow[i] =
+            (slow_job){.job = {.run = hang_job}, .ends = &ends, .cond = &cond};
+        assert_true(dibs__worker_add(w->one, &slow[i].job));
+    }
+    pthread_mutex_unlock(&w->one->mutex);
+    fill_member(&m, "group");
+    m.seat.every_ms = OFTEN_MS;
+    join_all(w->one, &m, 1);
+    await_count(w->one, &m.kept, 3);
+    leave_session(w->one, &m);
+    pthread_mutex_lock(&w->one->mutex);
+    /* Two of them wait for a thread. */
+    IN_TIME(slow[0].begun);
+    assert_false(slow[HANGING - 1].begun);
+    ends = true;
+    pthread_cond_broadcast(&cond);
+    pthread_mutex_unlock(&w->one->mutex);
 }
 
 /* Ends a seat behind the back of its session. */
@@ -297,6 +345,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         WORLD_TEST(all_seats_go_in_one_step),
         WORLD_TEST(an_answer_that_is_lost_takes_no_second_seat),
+        WORLD_TEST(requests_that_hang_cost_no_seat),
         WORLD_TEST(a_lost_seat_is_taken_anew_under_another_id),
         WORLD_TEST(a_seat_of_its_owner_is_not_taken_again),
         WORLD_TEST(a_dated_request_that_is_late_is_refused),
