@@ -163,7 +163,20 @@ void dibs__hold_let_go(dibs_item *item)
         dibs__hold_want(item, DIBS__ITEM_UNBEGUN, NULL);
 }
 
-/* UNAVAIL and the like: nothing was done, and it is in hand as before. */
+/* The program learns of it by a callback, if it has the item. */
+static void announce_loss(dibs_item *item)
+{
+    dibs_queue *q = item->q;
+
+    if (!q->opts.on_lost || !item->handed || item->freed || q->freed)
+        return;
+    item->refs++;
+    dibsx_fifo_push(&q->lost, &item->node);
+    (void)dibs__worker_add(q->cl, &q->all->lost_job);
+}
+
+/* UNAVAIL and the like: nothing was done, and it is in hand as before. A call that waits
+ * for an extension learns of the loss by its status. */
 void dibs__hold_settled(dibs_item *item, dibs_status rc, const dibs_error *err)
 {
     if (rc == DIBS_LOST || rc == DIBS_UNKNOWN)
@@ -173,6 +186,8 @@ void dibs__hold_settled(dibs_item *item, dibs_status rc, const dibs_error *err)
     } else if (rc == DIBS_LOST ||
                (rc == DIBS_UNKNOWN && item->verb == DIBS__ITEM_EXTEND)) {
         end_hold(item, DIBS__ITEM_LOST);
+        if (item->verb == DIBS__ITEM_EXTEND && !item->settler)
+            announce_loss(item);
     } else if (rc == DIBS_OK || rc == DIBS_UNKNOWN) {
         end_hold(item, DIBS__ITEM_SETTLED);
     } else {
@@ -256,10 +271,8 @@ void dibs__hold_lose(dibs_item *item)
     if (!item->handed) {
         (void)dibsx_fifo_remove(&q->ready, &item->node);
         (void)dibs__item_unref(item);
-    } else if (q->opts.on_lost && !item->freed && !q->freed) {
-        item->refs++;
-        dibsx_fifo_push(&q->lost, &item->node);
-        (void)dibs__worker_add(q->cl, &q->all->lost_job);
+    } else {
+        announce_loss(item);
     }
 }
 

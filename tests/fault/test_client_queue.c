@@ -400,6 +400,33 @@ static void an_ack_sends_the_extension_before_it(void **state)
     dibs_close(cl);
 }
 
+/* It gave its call up, and is told of the loss as if it had not called. */
+static void a_loss_is_told_after_an_extension_without_an_answer(void **state)
+{
+    world *w = *state;
+    losses l = {0};
+    dibs_client *cl = world_client(w->url, 100);
+    dibs_queue *q =
+        open_queue(cl, DIBS_QUEUE_OPTS(.ttl_ms = 3000, .on_lost = note_item,
+                                       .arg = &l));
+    dibs_item *item;
+    dibs_status rc;
+
+    push(q);
+    item = reserve(q);
+    world_fault(w, DIBS__STEP_RESERVE, DIBS__FAULT_DROP_BEFORE, -1);
+    do { /* UNAVAIL: it was not sent in time. */
+        rc = dibs_item_extend(item, 60000, NULL);
+    } while (rc == DIBS_UNAVAIL);
+    IN_TIME(rc == DIBS_UNKNOWN && dibs_item_check(item) == DIBS_OK);
+    world_fault(w, DIBS__STEP_TEND, DIBS__FAULT_DROP_BEFORE, -1);
+    await_item_loss(&l);
+    dibs_item_free(item);
+    dibs_queue_free(q);
+    dibs_close(cl);
+    assert_int_equal(atomic_load(&l.count), 1);
+}
+
 typedef struct outcome {
     atomic_int calls;
     dibs_status rc;
@@ -813,6 +840,7 @@ int main(void)
         WORLD_TEST(an_item_may_be_freed_while_it_is_extended),
         WORLD_TEST(a_shorter_limit_holds_without_its_answer),
         WORLD_TEST(an_ack_sends_the_extension_before_it),
+        WORLD_TEST(a_loss_is_told_after_an_extension_without_an_answer),
         WORLD_TEST(a_callback_learns_what_became_of_an_ack),
         WORLD_TEST(threads_share_requests),
         WORLD_TEST(a_lost_ring_costs_a_second),
