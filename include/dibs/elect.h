@@ -123,7 +123,8 @@ DIBS_API uint64_t dibs_election_term(const dibs_election *election);
 DIBS_API int dibs_election_lost_fd(dibs_election *election);
 
 /* The work of the lost term has stopped, for DIBS_ELECTION_STOPS. The candidate does
- * not campaign again before this call. A no-op while it leads. */
+ * not campaign again before this call. The call may come before on_lost. A no-op while
+ * it leads. */
 DIBS_API void dibs_election_stopped(dibs_election *election);
 
 /* Ends the campaign, and the term of a leader: on_lost runs, then the lease goes to the

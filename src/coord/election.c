@@ -42,7 +42,7 @@ static void end_campaign(dibs_election *el)
     el->work_stopped = true;
     dibs__election_resign(&el->machine, false);
     dibs__election_publish(el);
-    dibs__election_stopped(&el->machine);
+    dibs__election_stopped(&el->machine, dibsx_now());
     pthread_cond_broadcast(&el->cond);
 }
 
@@ -401,11 +401,15 @@ dibs_election_wait(dibs_election *el, int64_t wait_ms, dibs_error *err)
 void dibs_election_stopped(dibs_election *el)
 {
     DIBSX_UNCANCEL;
+    dibsx_nsec now;
 
     if (check_handle(el, NULL) != DIBS_OK)
         return;
     pthread_mutex_lock(&el->mutex);
-    dibs__election_stopped(&el->machine);
+    now = dibsx_now();
+    dibs__election_see_lease(el, now);
+    dibs__election_stopped(&el->machine, now);
+    dibs__election_publish(el);
     pthread_cond_broadcast(&el->cond);
     pthread_mutex_unlock(&el->mutex);
 }

@@ -67,6 +67,10 @@ void *dibs__election_hear(void *arg);
  * end a term. Locks: el->mutex. */
 void dibs__election_publish(dibs_election *el);
 
+/* Tells the machine what became of the lease. `now` was read before, so that a lease
+ * which has ended by then stays so. Locks: el->mutex. */
+void dibs__election_see_lease(dibs_election *el, dibsx_nsec now);
+
 /* Ends an acquire that is not wanted any more. Locks: el->mutex, let go meanwhile. */
 void dibs__election_interrupt(dibs_election *el);
 

@@ -5,6 +5,7 @@
 #include "base/uncancel.h"
 #include "coord/election.h"
 #include "core/client.h"
+#include "core/lock/term.h"
 #include <sys/timerfd.h>
 
 enum { AGAIN_MS = 20 };
@@ -32,6 +33,15 @@ void dibs__election_publish(dibs_election *el)
         atomic_store(&el->term, el->machine.term);
     atomic_store(&el->until, until);
     set_lost_fd(el, until);
+}
+
+void dibs__election_see_lease(dibs_election *el, dibsx_nsec now)
+{
+    dibsx_nsec valid_until = dibs__lock_valid_until(el->lock);
+
+    dibs__election_renewed(&el->machine, valid_until, now);
+    if (valid_until == 0)
+        dibs__election_taken(&el->machine);
 }
 
 dibs_status dibs_election_check(const dibs_election *el)

@@ -78,13 +78,6 @@ void dibs__election_resign(dibs__election *e, bool goes_on)
     dibs__election_check(e);
 }
 
-void dibs__election_stopped(dibs__election *e)
-{
-    if (e->told_lost)
-        e->working = false;
-    dibs__election_check(e);
-}
-
 static bool has_lease(const dibs__election *e)
 {
     return e->state == DIBS__ELECTION_COUNTING ||
@@ -165,6 +158,15 @@ static void end_late_term(dibs__election *e, dibsx_nsec now)
 
     if (e->state == DIBS__ELECTION_LEADING && now >= end_of_belief(e))
         end_term(e, few ? DIBS__ELECTION_FEW : DIBS__ELECTION_EXPIRED);
+}
+
+/* A program that looks at clocks may know of the loss before it is announced. */
+void dibs__election_stopped(dibs__election *e, dibsx_nsec now)
+{
+    end_late_term(e, now);
+    if (e->told_lost || e->state == DIBS__ELECTION_ENDING)
+        e->working = false;
+    dibs__election_check(e);
 }
 
 /* A renewal that comes after the end of belief revives nothing, but the store has the

@@ -99,8 +99,9 @@ void dibs__election_init(dibs__election *e, const dibs__election_terms *terms);
 void dibs__election_start(dibs__election *e);
 void dibs__election_resign(dibs__election *e, bool goes_on);
 
-/* The work of the term that was lost has stopped. */
-void dibs__election_stopped(dibs__election *e);
+/* The work of the term that was lost has stopped, also if the loss was not announced
+ * yet. Nothing while it leads. */
+void dibs__election_stopped(dibs__election *e, dibsx_nsec now);
 
 /* The answer to a heartbeat that was sent at sent_at: so long enough seats live; 0:
  * there are too few. And the candidate has lost its own seat. */

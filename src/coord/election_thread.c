@@ -17,17 +17,6 @@ enum { AWAY_REST_MS = 250, REFUSED_REST_MS = 1000 };
 /* A leader looks at its lease so many times in a ttl. */
 enum { LOOKS_PER_TTL = 6 };
 
-/* `now` was read before, so that a lease which has ended by then stays so. Locks:
- * el->mutex. */
-static void look_at_lease(dibs_election *el, dibsx_nsec now)
-{
-    dibsx_nsec valid_until = dibs__lock_valid_until(el->lock);
-
-    dibs__election_renewed(&el->machine, valid_until, now);
-    if (valid_until == 0)
-        dibs__election_taken(&el->machine);
-}
-
 /* A lease that comes by hand-off is a short claim at first. One of a fallback store
  * would be a second leader. Locks: none held. */
 static dibs_status confirm_lease(dibs_election *el, dibs_error *err)
@@ -178,7 +167,7 @@ static void tell_lost(dibs_election *el)
         dibs__election_resign(&el->machine, false);
     }
     if (el->work_stopped)
-        dibs__election_stopped(&el->machine);
+        dibs__election_stopped(&el->machine, dibsx_now());
 }
 
 /* Locks: el->mutex, let go meanwhile. */
@@ -204,7 +193,7 @@ void *dibs__election_run(void *arg)
         dibsx_nsec now = dibsx_now(), wake_at;
         dibs__election_todo todo;
 
-        look_at_lease(el, now);
+        dibs__election_see_lease(el, now);
         todo = dibs__election_next(&el->machine, now, &wake_at);
         dibs__election_publish(el);
         switch (todo) {

@@ -8,14 +8,19 @@
 typedef struct diary {
     atomic_int gained, lost, why;
     atomic_bool released; /* the lease was free when the loss was announced */
+    atomic_bool busy;     /* on_gained does not return */
     world *w;
 } diary;
 
 static void note_gained(dibs_election *el, uint64_t term, void *arg)
 {
+    diary *d = arg;
+
     (void)el;
     (void)term;
-    ((diary *)arg)->gained++;
+    d->gained++;
+    while (d->busy)
+        poll(NULL, 0, 1);
 }
 
 static void
@@ -97,6 +102,37 @@ static void released_only_after_work_stopped(void **state)
     CHECK(DIBS_OK, dibs_election_wait(el, WORLD_SEAT_MS, err));
     dibs_election_free(el);
     assert_int_equal(d.gained, d.lost);
+}
+
+/* The program sees by a look that it leads no more, and stops. The thread that announces
+ * is still in on_gained then, and tells of the loss afterwards. */
+static void stops_before_it_is_told(world *w, bool broken)
+{
+    static diary d;
+    dibs_election *el;
+
+    d = (diary){.busy = true};
+    el = leader(w, w->one, DIBS_ELECTION_STOPS, &d);
+    if (broken)
+        CHECK(DIBS_OK, dibs_lease_break(w->other, "e", 0, "test", NULL, err));
+    else
+        world_fault(w, DIBS__STEP_RENEW, DIBS__FAULT_DROP_BEFORE, -1);
+    while (dibs_election_check(el) == DIBS_OK)
+        poll(NULL, 0, 1);
+    assert_int_equal(d.lost, 0);
+    dibs_election_stopped(el);
+    world_heal(w);
+    d.busy = false;
+    await_end(&d);
+    CHECK(DIBS_OK, dibs_election_wait(el, WORLD_SEAT_MS, err));
+    dibs_election_free(el);
+    assert_int_equal(d.gained, d.lost);
+}
+
+static void work_may_stop_before_the_loss_is_told(void **state)
+{
+    stops_before_it_is_told(*state, false);
+    stops_before_it_is_told(*state, true);
 }
 
 /* Lost comes once, whichever of the two was first. */
@@ -229,6 +265,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         WORLD_TEST(lost_is_told_when_the_store_hangs),
         WORLD_TEST(released_only_after_work_stopped),
+        WORLD_TEST(work_may_stop_before_the_loss_is_told),
         WORLD_TEST(lost_also_when_resigning_while_losing),
         WORLD_TEST(a_campaign_outlasts_a_store_that_is_away),
         WORLD_TEST(candidate_whose_session_ended_never_leads),

@@ -13,7 +13,8 @@
  *   E4 a leader has enough seats, where the election asks for them;
  *   E5 when trouble is over, one leads within a ttl, whatever a program does;
  *   E6 no lease is given back while its work goes on;
- *   E7 no candidate asks while work of its last term goes on. */
+ *   E7 no candidate asks while work of its last term goes on;
+ *   E8 none rests because of work that has stopped. */
 /* SPDX-License-Identifier: MIT */
 #include "base/rand.h"
 #include "coord/election_machine.h"
@@ -25,7 +26,13 @@
 #define MSEC ((dibsx_nsec)1000000)
 
 enum { CANDIDATES = 3, EVENTS = 512, SPAN_S = 120, CALM_S = 90 };
-enum { TTL_MS = 3000, STOP_MS = 300, DELAY_MS = 60, RETRY_MS = 200 };
+enum {
+    TTL_MS = 3000,
+    STOP_MS = 300,
+    DELAY_MS = 60,
+    RETRY_MS = 200,
+    LOOK_MS = 100
+};
 
 typedef enum mutant {
     NO_MUTANT,
@@ -53,6 +60,7 @@ typedef enum kind {
     RELEASED,
     COUNTED,
     STOP, /* the work stops */
+    LOOK, /* a program looks whether it leads */
     TROUBLE,
     WISH
 } kind;
@@ -73,7 +81,8 @@ typedef struct candidate {
     dibsx_nsec seats_til;  /* enough seats live so long, in truth */
     dibsx_nsec lock_til;   /* as the lock has it */
     bool at_work, stubborn;
-    uint64_t owner;           /* a new one for each acquire */
+    bool looks;     /* stops by its own look, perhaps before it is told */
+    uint64_t owner; /* a new one for each acquire */
     uint64_t gained, revoked; /* terms */
     bool announced;           /* gained, and not lost yet */
 } candidate;
@@ -126,6 +135,15 @@ static void later(world *w, kind what, int who, int64_t low_ms, int64_t high_ms)
                    .sent_at = w->now});
 }
 
+/* Something that a program does in its term. */
+static void of_term(world *w, kind what, int who, int64_t high_ms)
+{
+    add(w, (event){.kind = what,
+                   .at = w->now + span(w, 0, high_ms),
+                   .who = who,
+                   .number = w->all[who].gained});
+}
+
 static bool looks_leading(const world *w, const candidate *c)
 {
     if (w->mutant == NO_CLOCK)
@@ -133,8 +151,10 @@ static bool looks_leading(const world *w, const candidate *c)
     return dibs__election_leads(&c->machine, w->now);
 }
 
-static void tell_gained(world *w, candidate *c)
+static void tell_gained(world *w, int i)
 {
+    candidate *c = &w->all[i];
+
     if (c->announced)
         w->wrong = "gained is announced twice";
     if (c->machine.term <= w->last_term && c->machine.term != c->revoked)
@@ -146,6 +166,8 @@ static void tell_gained(world *w, candidate *c)
     c->gained = c->machine.term;
     c->announced = true;
     c->at_work = true;
+    if (c->looks)
+        of_term(w, LOOK, i, LOOK_MS);
 }
 
 /* With says_stopped the work stops soon, late or, of the stubborn one, never. */
@@ -157,7 +179,7 @@ static void tell_lost(world *w, int i)
 
     if (w->mutant == LOST_UNTOLD && c->machine.why == DIBS__ELECTION_RESIGNED) {
         c->at_work = false;
-        dibs__election_stopped(&c->machine);
+        dibs__election_stopped(&c->machine, w->now);
         return;
     }
     if (!c->announced)
@@ -168,10 +190,10 @@ static void tell_lost(world *w, int i)
     c->announced = false;
     if (!c->machine.terms.says_stopped)
         c->at_work = false;
-    else if (!c->stubborn || chance(w, 700))
-        later(w, STOP, i, 0, bad_luck(w, 200) ? 9000 : STOP_MS);
+    else if (!c->looks && (!c->stubborn || chance(w, 700)))
+        of_term(w, STOP, i, bad_luck(w, 200) ? 9000 : STOP_MS);
     if (w->mutant == RELEASE_FIRST)
-        dibs__election_stopped(&c->machine);
+        dibs__election_stopped(&c->machine, w->now);
 }
 
 /* A lock whose lease has ended sends nothing. */
@@ -203,7 +225,7 @@ static void proceed(world *w, int i)
         } else if (todo == DIBS__ELECTION_RELEASE)
             send_release(w, i);
         else if (todo == DIBS__ELECTION_TELL_GAINED)
-            tell_gained(w, c);
+            tell_gained(w, i);
         else if (todo == DIBS__ELECTION_TELL_LOST)
             tell_lost(w, i);
     } while (todo != DIBS__ELECTION_SLEEP);
@@ -383,8 +405,20 @@ static void on_stop(world *w, const event *ev)
 {
     candidate *c = &w->all[ev->who];
 
+    if (!c->at_work || c->gained != ev->number)
+        return;
     c->at_work = false;
-    dibs__election_stopped(&c->machine);
+    dibs__election_stopped(&c->machine, w->now);
+}
+
+static void on_look(world *w, const event *ev)
+{
+    candidate *c = &w->all[ev->who];
+
+    if (looks_leading(w, c) && c->gained == ev->number)
+        of_term(w, LOOK, ev->who, LOOK_MS);
+    else
+        on_stop(w, ev);
 }
 
 /* Processes pause, the store is away, leases are revoked. */
@@ -428,6 +462,9 @@ static void check(world *w)
     for (int i = 0; i < CANDIDATES; i++) {
         const candidate *c = &w->all[i];
 
+        if (c->machine.state == DIBS__ELECTION_RESTING && c->machine.working &&
+            !c->at_work)
+            w->wrong = "a candidate rests, although its work has stopped";
         if (!looks_leading(w, c) || c->machine.term == c->revoked)
             continue;
         leaders++;
@@ -470,6 +507,9 @@ static void handle_own(world *w, const event *ev)
         break;
     case STOP:
         on_stop(w, ev);
+        break;
+    case LOOK:
+        on_look(w, ev);
         break;
     default:
         if (ev->number != w->all[ev->who].sleep)
@@ -527,6 +567,7 @@ static void init_world(world *w, uint64_t seed, mutant planted)
     for (int i = 0; i < CANDIDATES; i++) {
         terms.says_stopped = chance(w, 700);
         w->all[i].stubborn = i == 0;
+        w->all[i].looks = i > 0 && terms.says_stopped && chance(w, 500);
         dibs__election_init(&w->all[i].machine, &terms);
         if (terms.needs_seats)
             later(w, HEART, i, 0, 300);
