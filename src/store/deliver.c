@@ -6,8 +6,9 @@
 #include "store/deliver_item.h"
 #include <string.h>
 
-/* A step ends so many lanes and moves so many items that are due or late. */
-enum { LANES_MOST = 64, ITEMS_MOST = 256 };
+/* A step ends so many lanes and moves so many items that are due or late, or that were
+ * for a worker that is gone. */
+enum { LANES_MOST = 64, ITEMS_MOST = 256, FREED_BYTES = 1 << 20 };
 
 static dibs_status none_is_fine(dibs_status rc)
 {
@@ -28,6 +29,19 @@ static int64_t after_ms(int64_t now_us, int64_t span_ms)
         __builtin_add_overflow(now_us, span_us, &until_us))
         return INT64_MAX;
     return until_us;
+}
+
+static void copy_text(char *out, size_t size, const char *text)
+{
+    size_t len = strnlen(text, size - 1);
+
+    memcpy(out, text, len);
+    out[len] = '\0';
+}
+
+static bool is_over(const dibs__lane *lane)
+{
+    return lane->number == DIBS__LANE_OVER;
 }
 
 /* Takes up to `want` for a lane, into the answer to its request, or handed over. */
@@ -88,14 +102,72 @@ static dibs_status serve_lanes(dibs__shelf *sh, const char *as)
     return none_is_fine(rc);
 }
 
+/* Makes everybody's what is ready for a worker that is gone, in its order, as much as the
+ * step may. */
+static dibs_status free_items(dibs__shelf *sh, const char *worker, bool *left)
+{
+    dibs_status rc = DIBS_OK;
+
+    while (rc == DIBS_OK && sh->freed < ITEMS_MOST &&
+           sh->freed_bytes < FREED_BYTES) {
+        dibs__item item;
+
+        rc = sh->ops->item_ready(sh, worker, &item);
+        if (rc == DIBS_OK) {
+            item.own[0] = '\0';
+            rc = sh->ops->item_put(sh, &item);
+            sh->freed++;
+            sh->freed_bytes += item.len;
+        }
+    }
+    *left = rc != DIBS_NOTFOUND;
+    return none_is_fine(rc);
+}
+
+static void note_gone(dibs__shelf *sh, const char *worker)
+{
+    for (size_t i = 0; i < sh->gone_count; i++)
+        if (strcmp(sh->gone[i], worker) == 0)
+            return;
+    if (sh->gone_count < DIBS__SHELF_GONE_MAX)
+        copy_text(sh->gone[sh->gone_count++], DIBS__WORKER_MAX, worker);
+}
+
+/* The worker of a lane that is over. The lane goes when nothing is left, or if the worker is
+ * there again: then it keeps the rest. */
+static dibs_status free_worker(dibs__shelf *sh, const dibs__lane *lane)
+{
+    bool lives = false, left = false;
+    dibs_status rc = sh->ops->worker_lives(sh, lane->as, &lives);
+
+    if (rc == DIBS_OK && !lives)
+        rc = free_items(sh, lane->as, &left);
+    if (rc != DIBS_OK)
+        return rc;
+    if (!left)
+        return sh->ops->lane_drop(sh, lane->lane);
+    note_gone(sh, lane->as);
+    return DIBS_OK;
+}
+
+/* It does not live from here on. */
+static dibs_status close_lane(dibs__shelf *sh, const dibs__lane *lane)
+{
+    dibs__lane over = {.lane = lane->lane, .number = DIBS__LANE_OVER};
+
+    if (!lane->as[0])
+        return sh->ops->lane_drop(sh, lane->lane);
+    copy_text(over.as, sizeof(over.as), lane->as);
+    return sh->ops->lane_put(sh, &over);
+}
+
 /* The lane ends. All that it had comes back. */
 static dibs_status
 end_lane(dibs__shelf *sh, const dibs__lane *lane, dibs__return_kind how)
 {
-    dibs_status rc = sh->ops->lane_drop(sh, lane->lane);
+    dibs_status rc = close_lane(sh, lane);
     uint64_t after = 0;
     uint32_t charged = 0;
-    bool lives = true;
 
     while (rc == DIBS_OK) {
         dibs__return_kind kind = DIBS__RETURN_UNBEGUN;
@@ -113,21 +185,35 @@ end_lane(dibs__shelf *sh, const dibs__lane *lane, dibs__return_kind how)
         rc = dibs__item_return(sh, &item, kind, 0, "its client was lost");
     }
     rc = none_is_fine(rc);
-    if (rc == DIBS_OK && lane->as[0])
-        rc = sh->ops->worker_lives(sh, lane->as, &lives);
-    return rc == DIBS_OK && !lives ? sh->ops->worker_gone(sh, lane->as) : rc;
+    return rc == DIBS_OK && lane->as[0] ? free_worker(sh, lane) : rc;
+}
+
+/* One whose time is up ends; of one that is over, more is freed. *after: the last of
+ * these. If as many workers are gone as a step can know, it looks at no other. */
+static dibs_status
+end_late_lane(dibs__shelf *sh, const dibs__lane *lane, uint64_t *after)
+{
+    dibs_status rc;
+
+    if (!is_over(lane))
+        return end_lane(sh, lane, DIBS__RETURN_LOST);
+    rc = free_worker(sh, lane);
+    *after =
+        sh->gone_count < DIBS__SHELF_GONE_MAX ? lane->lane : DIBS__LANE_OVER;
+    return rc;
 }
 
 static dibs_status end_late(dibs__shelf *sh)
 {
+    uint64_t after = 0;
     dibs_status rc = DIBS_OK;
 
     for (int i = 0; i < LANES_MOST && rc == DIBS_OK; i++) {
         dibs__lane lane;
 
-        rc = sh->ops->lane_ended(sh, &lane);
+        rc = sh->ops->lane_ended(sh, after, &lane);
         if (rc == DIBS_OK)
-            rc = end_lane(sh, &lane, DIBS__RETURN_LOST);
+            rc = end_late_lane(sh, &lane, &after);
     }
     rc = none_is_fine(rc);
     for (int i = 0; i < ITEMS_MOST && rc == DIBS_OK; i++) {
@@ -167,9 +253,11 @@ static dibs_status promote_due(dibs__shelf *sh)
 
 static dibs_status begin_step(dibs__shelf *sh)
 {
-    dibs_status rc = end_late(sh);
+    dibs_status rc;
 
+    sh->freed = sh->freed_bytes = sh->gone_count = 0;
     sh->answered_bytes = 0;
+    rc = end_late(sh);
     return rc == DIBS_OK ? promote_due(sh) : rc;
 }
 
@@ -343,14 +431,6 @@ static dibs_status tell_items(dibs__shelf *sh, const dibs__reserve *ask,
     return none_is_fine(rc);
 }
 
-static void copy_text(char *out, size_t size, const char *text)
-{
-    size_t len = strnlen(text, size - 1);
-
-    memcpy(out, text, len);
-    out[len] = '\0';
-}
-
 /* Keeps what every request tells of its lane. */
 static void
 renew_lane(dibs__shelf *sh, dibs__lane *lane, const dibs__reserve *ask)
@@ -480,7 +560,8 @@ dibs_status dibs__deliver_reserve(dibs__shelf *sh, dibs__reserve *ask)
     known = rc == DIBS_OK;
     if (rc != DIBS_OK && rc != DIBS_NOTFOUND)
         return rc;
-    if (known ? ask->number < lane.number : ask->number != 1) /* (1) */
+    if (known ? is_over(&lane) || ask->number < lane.number
+              : ask->number != 1) /* (1) */
         return serve_and(sh, fail_lost(sh));
     if (known && ask->number > lane.number && /* (6) */
         (ask->number != lane.number + 1 || ask->seen != lane.stamp)) {
@@ -539,7 +620,7 @@ dibs_status dibs__deliver_leave(dibs__shelf *sh, uint64_t id)
 
     if (rc == DIBS_OK)
         rc = sh->ops->lane_find(sh, id, &lane);
-    if (rc == DIBS_OK)
+    if (rc == DIBS_OK && !is_over(&lane))
         rc = end_lane(sh, &lane, DIBS__RETURN_UNBEGUN);
     rc = none_is_fine(rc);
     return rc == DIBS_OK ? serve_lanes(sh, NULL) : rc;

@@ -27,7 +27,10 @@
  * Order: priority, then place, which is the id or the moment at which it was due. An
  * item that comes back without delay has its old place, as has every one that comes
  * back to a serial queue. Attempts are counted by the step that delivers. A lane that
- * dies is charged with as many losses as it has hands, lowest fences first.
+ * dies is charged with as many losses as it has hands, lowest fences first. When the
+ * last lane of a worker ends, the items that are ready for it become everybody's, at
+ * their old places: some in each step, so that no step is long. The lane is kept
+ * meanwhile (DIBS__LANE_OVER).
  *
  * dibs__deliver_check() looks for what holds after every step:
  *   I4   an item is in one place; an item that is out has a lane

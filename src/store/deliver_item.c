@@ -152,6 +152,28 @@ static bool goes_before(const dibs__item *a, const dibs__item *b)
     return a->place != b->place ? a->place < b->place : a->id < b->id;
 }
 
+/* The first that is ready for everybody, or for a worker that is gone: no step has got
+ * round to that one. */
+static dibs_status find_common(dibs__shelf *sh, dibs__item *item)
+{
+    dibs_status rc = sh->ops->item_ready(sh, "", item);
+
+    for (size_t i = 0; i < sh->gone_count; i++) {
+        dibs__item other;
+        dibs_status found;
+
+        if (rc != DIBS_OK && rc != DIBS_NOTFOUND)
+            return rc;
+        found = sh->ops->item_ready(sh, sh->gone[i], &other);
+        if (found == DIBS_OK &&
+            (rc == DIBS_NOTFOUND || goes_before(&other, item)))
+            *item = other;
+        if (found != DIBS_NOTFOUND)
+            rc = found;
+    }
+    return rc;
+}
+
 /* Half of what the worker with most has, rounded up, can be taken at once. */
 static dibs_status steal_next(dibs__shelf *sh, dibs__item *item)
 {
@@ -181,7 +203,7 @@ dibs_status dibs__item_next(dibs__shelf *sh, const char *as, dibs__item *item)
         rc = sh->ops->is_held_up(sh, &held);
     if (rc != DIBS_OK || held)
         return rc == DIBS_OK ? DIBS_NOTFOUND : rc;
-    rc = sh->ops->item_ready(sh, "", item);
+    rc = find_common(sh, item);
     if (as[0] && (rc == DIBS_OK || rc == DIBS_NOTFOUND))
         mine = sh->ops->item_ready(sh, as, &own);
     if (mine == DIBS_OK && (rc == DIBS_NOTFOUND || goes_before(&own, item))) {

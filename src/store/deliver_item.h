@@ -6,6 +6,10 @@
 
 #include "store/shelf.h"
 
+/* The number of a lane that has ended, and is kept until all that was ready for its worker
+ * is everybody's. Its until_us is 0. */
+#define DIBS__LANE_OVER ((uint64_t)INT64_MAX)
+
 typedef enum dibs__return_kind {
     DIBS__RETURN_NACK,
     DIBS__RETURN_LOST,    /* the delivery ended without a word */

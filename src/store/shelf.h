@@ -1,5 +1,4 @@
-/* shelf.h - how the rule of queues (store/deliver.h) reaches the lanes and items of one
- * queue.
+/* shelf.h - how the rule of store/deliver.h reaches the lanes and items of one queue.
  *
  * A store implements the operations, in one transaction for each step. Every finder
  * answers DIBS_NOTFOUND when there is none; any other status than these two is a failure that ends
@@ -10,7 +9,8 @@
 
 #include "store/queue.h"
 
-enum { DIBS__SHELF_BELL_MAX = 40 }; /* an address of a doorbell with its NUL */
+/* An address of a doorbell with its NUL; workers. */
+enum { DIBS__SHELF_BELL_MAX = 40, DIBS__SHELF_GONE_MAX = 16 };
 
 /* All that a store keeps of a queue beside its lanes and items. */
 typedef struct dibs__queue_head {
@@ -23,7 +23,7 @@ typedef struct dibs__queue_head {
 
 typedef struct dibs__lane {
     uint64_t lane;
-    uint64_t number; /* of the request that was done last */
+    uint64_t number; /* of the request done last, or DIBS__LANE_OVER */
     uint64_t stamp;  /* of its answer */
     int64_t until_us;
     int64_t waits_us; /* when it asked last; 0: it does not wait */
@@ -78,19 +78,21 @@ typedef struct dibs__shelf {
     uint64_t watermark;  /* raised by each number that is drawn */
     const char *bell;    /* the doorbell of the client that asks */
     dibs_error *err;
-
     /* For the rule alone. */
     size_t answered_bytes;
     bool robbing;
     char robbed[DIBS__WORKER_MAX];
     uint64_t steals_left;
+    size_t freed, freed_bytes, gone_count;             /* by this step */
+    char gone[DIBS__SHELF_GONE_MAX][DIBS__WORKER_MAX]; /* not all is freed */
 } dibs__shelf;
 
 typedef struct dibs__shelf_ops {
     dibs_status (*lane_find)(dibs__shelf *, uint64_t lane, dibs__lane *out);
     dibs_status (*lane_put)(dibs__shelf *, const dibs__lane *);
     dibs_status (*lane_drop)(dibs__shelf *, uint64_t lane);
-    dibs_status (*lane_ended)(dibs__shelf *, dibs__lane *out); /* any */
+    /* One whose time is up; of those that are over, one above `after`. */
+    dibs_status (*lane_ended)(dibs__shelf *, uint64_t after, dibs__lane *out);
     /* The lane that asked last among those that wait and live; `as` not NULL: of that
      * worker. */
     dibs_status (*lane_waiting)(dibs__shelf *, const char *as, dibs__lane *out);
@@ -100,7 +102,6 @@ typedef struct dibs__shelf_ops {
     /* The worker for whom most items are ready. */
     dibs_status (*worker_richest)(dibs__shelf *, char out[DIBS__WORKER_MAX],
                                   uint64_t *count);
-    dibs_status (*worker_gone)(dibs__shelf *, const char *worker);
 
     dibs_status (*item_find)(dibs__shelf *, uint64_t id, dibs__item *out);
     dibs_status (*item_make)(dibs__shelf *, const dibs__item *,

@@ -3,6 +3,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "contract_queue.h"
 
+#include <stdlib.h>
+
 static size_t redrive(contract *t, uint64_t id, size_t max)
 {
     dibs__store *st = t->st[0];
@@ -496,6 +498,84 @@ static void the_items_of_a_dead_worker_have_their_old_places(void **state)
     assert_string_equal(lane_take(&anna).data, "for nobody");
 }
 
+enum { LOAD = 2000, LOAD_PART = 100 };
+
+/* Items "0" to "1999", for the workers in turn. */
+static void push_load(pusher *p, const char *const *workers, size_t count)
+{
+    static char texts[LOAD][8];
+    dibs__push_item items[LOAD_PART];
+
+    for (int from = 0; from < LOAD; from += LOAD_PART) {
+        for (int i = 0; i < LOAD_PART; i++) {
+            char *text = texts[from + i];
+
+            snprintf(text, sizeof(texts[0]), "%d", from + i);
+            items[i] = p->item;
+            items[i].data = text;
+            items[i].len = strlen(text);
+            items[i].to = workers[(size_t)(from + i) % count];
+        }
+        p->push.items = items;
+        p->push.count = LOAD_PART;
+        p->push.number++;
+        assert_status(pusher_send(p), DIBS_OK);
+    }
+}
+
+/* More than some steps move, in whatever order they look at the workers. */
+static void all_items_of_dead_workers_have_their_old_places(void **state)
+{
+    static const char *const both[] = {"bert", "carl"};
+    contract *t = *state;
+    pusher p = queue_pusher(t, 0);
+    lane anna = worker(t, 0, "anna");
+    lane bert = queue_lane(t, 1), carl = queue_lane(t, 1);
+    size_t seen = 0;
+
+    bert.ask.as = "bert";
+    carl.ask.as = "carl";
+    bert.ask.lane = carl.ask.lane - 1;
+    lane_open(&bert);
+    lane_open(&carl);
+    push_load(&p, both, 2);
+    lane_leave(&bert);
+    lane_leave(&carl);
+    while (seen < LOAD) {
+        assert_status(lane_next(&anna, DIBS__QUEUE_BATCH, false), DIBS_OK);
+        assert_true(anna.count > 0);
+        for (size_t i = 0; i < anna.count; i++, seen++)
+            assert_int_equal(strtol(anna.got[i].data, NULL, 10), seen);
+    }
+    assert_int_equal(queue_stats(t).lanes, 1);
+}
+
+/* The first request of its lane comes once more: whatever the answer, what it had is there
+ * for all. */
+static void a_dead_worker_may_ask_again(void **state)
+{
+    static const char *const one[] = {"bert"};
+    contract *t = *state;
+    pusher p = queue_pusher(t, 0);
+    lane anna = worker(t, 0, "anna"), bert = queue_lane(t, 1);
+    size_t seen = 0;
+    dibs_status rc;
+
+    bert.ask.as = "bert";
+    lane_open(&bert);
+    push_load(&p, one, 1);
+    lane_leave(&bert);
+    bert.ask.number = 1;
+    bert.ask.want = 0;
+    rc = lane_send(&bert);
+    assert_true(rc == DIBS_OK || rc == DIBS_LOST);
+    do {
+        assert_status(lane_next(&anna, DIBS__QUEUE_BATCH, false), DIBS_OK);
+        seen += anna.count;
+    } while (anna.count > 0);
+    assert_int_equal(seen, LOAD);
+}
+
 static void a_push_goes_to_the_worker_that_waits_for_it(void **state)
 {
     contract *t = *state;
@@ -777,6 +857,8 @@ int contract_queue_care(void)
         CONTRACT_TEST(an_address_is_not_a_priority),
         CONTRACT_TEST(half_of_what_another_has_is_stolen_at_once),
         CONTRACT_TEST(the_items_of_a_dead_worker_have_their_old_places),
+        CONTRACT_TEST(all_items_of_dead_workers_have_their_old_places),
+        CONTRACT_TEST(a_dead_worker_may_ask_again),
         CONTRACT_TEST(a_push_goes_to_the_worker_that_waits_for_it),
         CONTRACT_TEST(purge_leaves_what_is_out),
         CONTRACT_TEST(peek_shows_each_place),

@@ -88,10 +88,12 @@ static dibs_status lane_drop(dibs__shelf *sh, uint64_t lane)
     return DIBS_OK;
 }
 
-static dibs_status lane_ended(dibs__shelf *sh, dibs__lane *out)
+/* No lane has a worker, so that none is kept when it is over. */
+static dibs_status lane_ended(dibs__shelf *sh, uint64_t after, dibs__lane *out)
 {
     world *w = of(sh);
 
+    (void)after;
     for (size_t i = 0; i < w->store.lane_count; i++)
         if (w->store.lanes[i].until_us <= sh->now_us)
             return give_lane(&w->store.lanes[i], out);
@@ -140,13 +142,6 @@ worker_richest(dibs__shelf *sh, char out[DIBS__WORKER_MAX], uint64_t *count)
     out[0] = '\0';
     *count = 0;
     return DIBS_NOTFOUND;
-}
-
-static dibs_status worker_gone(dibs__shelf *sh, const char *worker)
-{
-    (void)sh;
-    (void)worker;
-    return DIBS_OK;
 }
 
 static dibs_status item_find(dibs__shelf *sh, uint64_t id, dibs__item *out)
@@ -426,7 +421,6 @@ static const dibs__shelf_ops shelf_ops = {
     .lanes_waiting = lanes_waiting,
     .worker_lives = worker_lives,
     .worker_richest = worker_richest,
-    .worker_gone = worker_gone,
     .item_find = item_find,
     .item_make = item_make,
     .item_put = item_put,

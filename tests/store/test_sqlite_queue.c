@@ -87,6 +87,79 @@ static void a_reboot_returns_what_is_out(void **state)
     dibs__sqlite_boot_id_path = real;
 }
 
+enum { FREED_MAX = 256, FREED_BYTES = 1 << 20, PART = 20 };
+
+static int64_t count_own(const world *w)
+{
+    return world_number(w->path,
+                        "SELECT count(*) FROM item WHERE own = 'bert'");
+}
+
+/* Pushes for a worker that leaves then. Answers how many are still its own. */
+static int64_t
+leave_load(world *w, dibs__store *st, uint64_t lane, size_t parts, size_t len)
+{
+    static char data[FREED_BYTES / 8];
+    dibs__push_item items[PART];
+    dibs__push ask = {.queue = "jobs", .lane = lane, .items = items};
+    taking tk = {.ask = {.queue = "jobs",
+                         .lane = lane,
+                         .span_ms = 600000,
+                         .as = "bert"}};
+
+    assert_status(take(w, st, &tk, 0), DIBS_OK);
+    assert_true(len <= sizeof(data));
+    ask.count = len < sizeof(data) ? PART : 1;
+    for (ask.number = 1; ask.number <= parts; ask.number++) {
+        for (size_t i = 0; i < ask.count; i++)
+            items[i] = (dibs__push_item){.data = data,
+                                         .len = len,
+                                         .to = "bert",
+                                         .dedup = ""};
+        assert_status(st->ops->queue->push(st, &ask, soon(), &w->err), DIBS_OK);
+    }
+    assert_int_equal(count_own(w), parts * ask.count);
+    assert_status(st->ops->queue->leave(st, "jobs", lane, soon(), &w->err),
+                  DIBS_OK);
+    return count_own(w);
+}
+
+/* All others wait for a step: it is not the longer, the more the worker had. */
+static void a_dead_worker_costs_a_step_little(void **state)
+{
+    world *w = *state;
+    dibs__store *st = world_open(w);
+    taking tk;
+
+    assert_int_equal(leave_load(w, st, 7, 15, 1), 15 * PART - FREED_MAX);
+    tk = open_lane(w, st, "jobs", 8);
+    assert_int_equal(count_own(w), 0);
+    assert_int_equal(leave_load(w, st, 9, 12, FREED_BYTES / 8), 12 - 8);
+    assert_status(take(w, st, &tk, 0), DIBS_OK);
+    assert_int_equal(count_own(w), 0);
+    assert_status(take(w, st, &tk, 0), DIBS_OK);
+    assert_int_equal(world_number(w->path, "SELECT count(*) FROM lane"), 1);
+    dibs__store_close(st);
+}
+
+/* It is there again while its items are freed, and has those that are left. */
+static void a_worker_that_is_back_keeps_the_rest(void **state)
+{
+    world *w = *state;
+    dibs__store *st = world_open(w);
+    taking bert = {
+        .ask = {.queue = "jobs", .lane = 8, .span_ms = 600000, .as = "bert"}};
+    int64_t left = leave_load(w, st, 7, 40, 1);
+
+    assert_int_equal(left, 40 * PART - FREED_MAX);
+    assert_status(take(w, st, &bert, 0), DIBS_OK);
+    assert_int_equal(count_own(w), left - FREED_MAX);
+    assert_status(take(w, st, &bert, 0), DIBS_OK);
+    assert_int_equal(count_own(w), left - FREED_MAX);
+    assert_int_equal(world_number(w->path, "SELECT count(*) FROM lane"), 1);
+    dibs__store_close(st);
+}
+
 static int64_t rows_left(const world *w)
 {
     return world_number(
@@ -470,6 +543,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         WORLD_TEST(a_reboot_returns_what_is_out),
+        WORLD_TEST(a_dead_worker_costs_a_step_little),
+        WORLD_TEST(a_worker_that_is_back_keeps_the_rest),
         WORLD_TEST(done_leaves_nothing),
         WORLD_TEST(an_empty_queue_keeps_its_numbers),
         WORLD_TEST(records_do_not_grow_with_acks),

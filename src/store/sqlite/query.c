@@ -237,16 +237,15 @@ const char *const dibs__sqlite_query_text[DIBS__SQL_COUNT] = {
     [DIBS__SQL_ITEM_RICHEST] =
         "SELECT own, count(*) AS load FROM item WHERE " ITEM_IS_READY
         " AND own > '' GROUP BY own ORDER BY load DESC, own LIMIT 1",
-    [DIBS__SQL_ITEM_FREE] =
-        "UPDATE item SET own = '' WHERE " ITEM_IS_READY " AND own = ?2",
     [DIBS__SQL_LANE] = "SELECT " LANE_COLUMNS " FROM lane "
                        "WHERE q = ?1 AND lane = ?2",
     [DIBS__SQL_LANE_PUT] =
         "INSERT OR REPLACE INTO lane(q, " LANE_COLUMNS ") VALUES(?1, ?2, ?3, "
         "?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
     [DIBS__SQL_LANE_DROP] = "DELETE FROM lane WHERE q = ?1 AND lane = ?2",
-    [DIBS__SQL_LANE_ENDED] = "SELECT " LANE_COLUMNS " FROM lane WHERE q = ?1 "
-                             "AND until_us <= ?2 ORDER BY until_us LIMIT 1",
+    [DIBS__SQL_LANE_ENDED] =
+        "SELECT " LANE_COLUMNS " FROM lane WHERE q = ?1 AND until_us <= ?2 AND "
+        "(number < ?3 OR lane > ?4) ORDER BY until_us, lane LIMIT 1",
     [DIBS__SQL_LANE_WAITING] =
         "SELECT " LANE_COLUMNS " FROM lane WHERE q = ?1 AND waits_us > 0 AND "
         "until_us > ?2 ORDER BY waits_us DESC LIMIT 1",

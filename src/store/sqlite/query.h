@@ -90,7 +90,6 @@ typedef enum dibs__sqlite_query {
     DIBS__SQL_ITEM_PEEK_OUT,
     DIBS__SQL_ITEM_COUNTS,
     DIBS__SQL_ITEM_RICHEST,
-    DIBS__SQL_ITEM_FREE,
     DIBS__SQL_LANE,
     DIBS__SQL_LANE_PUT,
     DIBS__SQL_LANE_DROP,

@@ -118,12 +118,13 @@ static dibs_status lane_drop(dibs__shelf *sh, uint64_t lane)
                             of(sh)->q, (int64_t)lane);
 }
 
-static dibs_status lane_ended(dibs__shelf *sh, dibs__lane *out)
+static dibs_status lane_ended(dibs__shelf *sh, uint64_t after, dibs__lane *out)
 {
     sqlite3_stmt *stmt;
     dibs_status rc =
-        dibs__sqlite_ask(of(sh)->cn, &stmt, sh->err, DIBS__SQL_LANE_ENDED, "ii",
-                         of(sh)->q, sh->now_us);
+        dibs__sqlite_ask(of(sh)->cn, &stmt, sh->err, DIBS__SQL_LANE_ENDED,
+                         "iiii", of(sh)->q, sh->now_us,
+                         (int64_t)DIBS__LANE_OVER, (int64_t)after);
 
     return lane_row(sh, rc, stmt, out);
 }
@@ -192,12 +193,6 @@ worker_richest(dibs__shelf *sh, char out[DIBS__WORKER_MAX], uint64_t *count)
     *count = read_number(stmt, 1);
     dibs__sqlite_reset(stmt);
     return DIBS_OK;
-}
-
-static dibs_status worker_gone(dibs__shelf *sh, const char *worker)
-{
-    return dibs__sqlite_run(of(sh)->cn, sh->err, DIBS__SQL_ITEM_FREE, "it",
-                            of(sh)->q, worker);
 }
 
 /* ---- items */
@@ -528,7 +523,6 @@ static const dibs__shelf_ops shelf_ops = {
     .lanes_waiting = lanes_waiting,
     .worker_lives = worker_lives,
     .worker_richest = worker_richest,
-    .worker_gone = worker_gone,
     .item_find = item_find,
     .item_make = item_make,
     .item_put = item_put,
