@@ -169,6 +169,31 @@ static void push_and_sleep_never_miss(void **state)
     assert_int_equal(count_items("lane = 0"), 0);
 }
 
+/* All that wait for a lock of a step wait little: it is not the longer, the more a worker
+ * had that is gone. */
+static void a_dead_worker_costs_a_step_little(void **state)
+{
+    (void)state;
+    tell(session[0], NULL,
+         "SELECT dibs.reserve('%s',1,1,0,60000,0,false,'bert',0,0,'bell1'," NONE
+         ")",
+         queue);
+    for (int number = 1; number <= 6; number++)
+        tell(session[0], NULL,
+             "SELECT dibs.push('%s',9,%d,array_fill('x'::bytea,a),z,z,z,"
+             "array_fill('bert'::text,a),array_fill(''::text,a),z) FROM "
+             "(SELECT ARRAY[100] AS a, array_fill(0::bigint,ARRAY[100]) AS z) "
+             "AS o",
+             queue, number);
+    assert_int_equal(count_items("own = 'bert'"), 600);
+    tell(session[0], NULL, "SELECT dibs.leave('%s',1)", queue);
+    /* It ends the lane, and looks again as every step does. */
+    assert_int_equal(count_items("own = 'bert'"), 600 - 2 * 256);
+    reserve(session[0], 2, 1, false);
+    assert_int_equal(count_items("own = 'bert'"), 0);
+    assert_int_equal(count("lane WHERE worker = 'bert'"), 0);
+}
+
 #define APPEND "SELECT dibs.log_append('%s',%d,1,60000,9,0,0,'x',false)"
 
 /* The entry of a log that is committed later has the higher position, and knows the one
@@ -761,6 +786,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         QUEUE_TEST(push_and_sleep_never_miss),
+        QUEUE_TEST(a_dead_worker_costs_a_step_little),
         QUEUE_TEST(reader_misses_no_commit_out_of_order),
         QUEUE_TEST(a_tended_lane_misses_nothing),
         QUEUE_TEST(claims_wait_for_nobody),

@@ -29,6 +29,7 @@ extern const char dibs__pg_sql_queue_item[];
 extern const char dibs__pg_sql_queue_step[];
 extern const char dibs__pg_sql_queue_admin[];
 extern const char dibs__pg_sql_hand_over[];
+extern const char dibs__pg_sql_dead_worker[];
 
 enum { PARTS_MAX = 8 };
 
@@ -45,6 +46,7 @@ static const char *const makers[DIBS__PG_VERSION][PARTS_MAX] = {
     {dibs__pg_sql_done, dibs__pg_sql_queue_common, dibs__pg_sql_queue_item,
      dibs__pg_sql_queue_step, dibs__pg_sql_queue_admin},
     {dibs__pg_sql_hand_over},
+    {dibs__pg_sql_dead_worker},
 };
 
 static dibs_status

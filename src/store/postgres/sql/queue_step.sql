@@ -511,37 +511,6 @@ BEGIN
 END
 $$;
 
--- Finds and locks a lane, or opens it with number 1. A lane whose time is up has ended.
--- Answers NULL when there is none.
-CREATE FUNCTION @schema@.enter_lane(
-    INOUT st @schema@.queue_step, a_lane bigint, a_number bigint,
-    a_span_ms bigint, a_as text, OUT ln @schema@.lane, OUT opened boolean)
-LANGUAGE plpgsql AS $$
-BEGIN
-    opened := false;
-    LOOP
-        SELECT * INTO ln FROM @schema@.lane AS l
-        WHERE l.queue = st.queue AND l.lane = a_lane FOR UPDATE;
-        IF FOUND THEN
-            st.at_us := @schema@.now_us();
-            EXIT WHEN ln.until_us > st.at_us;
-            st := @schema@.end_lane(st, ln, true);
-        END IF;
-        IF a_number <> 1 THEN
-            ln := NULL;
-            EXIT;
-        END IF;
-        INSERT INTO @schema@.lane
-        VALUES (a_lane, 1, st.at_us, st.at_us, st.at_us + a_span_ms * 1000,
-                st.at_us / 1000000 + a_span_ms / 1000, 0, 0, 0, 0, false,
-                st.queue, a_as, '', '', '{0,0,0,0,0,0,0,0,0,0}')
-        ON CONFLICT DO NOTHING RETURNING * INTO ln;
-        opened := FOUND;
-        EXIT WHEN opened;
-    END LOOP;
-END
-$$;
-
 CREATE FUNCTION @schema@.reserve(
     a_queue text, a_lane bigint, a_number bigint, a_seen bigint,
     a_span_ms bigint, a_want bigint, a_wait boolean, a_as text,
