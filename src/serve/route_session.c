@@ -95,6 +95,9 @@ static void write_clock(dibs__http_exchange *ex, dibsx_json *js, dibsx_nsec now)
 static void answer_session(dibs__http_exchange *ex, dibs__serve_session *se,
                            int status, bool whole)
 {
+    const dibs__session_leases *leases = &se->machine.leases;
+    /* A lease whose time is over goes behind this one when it is written. */
+    const dibs__session_lease *last = leases->last;
     dibsx_nsec now = dibsx_now();
     dibsx_json *js = dibs__http_answer(ex, status);
 
@@ -110,8 +113,8 @@ static void answer_session(dibs__http_exchange *ex, dibs__serve_session *se,
                         dibs__session_told_ms(&se->machine, now, INT64_MAX));
     dibsx_json_key(js, "leases");
     dibsx_json_open(js, '{');
-    for (dibs__session_lease *at = se->machine.leases.first; at;
-         at = at->next) {
+    for (dibs__session_lease *at = leases->first, *next; at; at = next) {
+        next = at == last ? NULL : at->next;
         if (!whole && at->over && at->removed)
             continue; /* its client has done that */
         dibsx_json_key(js, at->id);

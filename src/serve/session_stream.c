@@ -143,11 +143,16 @@ static void tell_end(dibsx_buf *out, const char *name, int64_t retry_ms)
 /* Locks: mutex. */
 static void tell_news(const stream *st, dibs__serve_session *se, dibsx_buf *out)
 {
+    const dibs__session_leases *leases = &se->machine.leases;
+    /* A lease whose time is over goes behind this one when it is told of. */
+    const dibs__session_lease *last = leases->last;
     dibsx_nsec now = dibsx_now();
 
-    for (dibs__session_lease *at = se->machine.leases.first;
-         at && out->len < ROOM_MAX - EVENT_MAX; at = at->next)
+    for (dibs__session_lease *at = leases->first, *next;
+         at && out->len < ROOM_MAX - EVENT_MAX; at = next) {
+        next = at == last ? NULL : at->next;
         tell_lease((dibs__serve_lease *)at, now, out);
+    }
     /* The server asks a little before the moment, or a little after it. */
     if (dibsx_after_ms(now, beat_ms(se) / 10) >= se->beat_at)
         beat(st, se, now, out);
