@@ -81,6 +81,13 @@ void dibs__serve_counts_reload(dibs__serve_counts *counts, bool worked)
     pthread_mutex_unlock(&counts->mutex);
 }
 
+void dibs__serve_counts_jobs(dibs__serve_counts *counts, bool refused)
+{
+    pthread_mutex_lock(&counts->mutex);
+    counts->jobs_refused = refused;
+    pthread_mutex_unlock(&counts->mutex);
+}
+
 void dibs__serve_counts_audit(dibs__serve_counts *counts)
 {
     pthread_mutex_lock(&counts->mutex);
@@ -139,7 +146,8 @@ void dibs__serve_counts_put(dibs__serve_counts *counts, dibsx_buf *out)
                                      &dibs__serve_wait_ends,
                                      counts->routes[r].buckets,
                                      (double)counts->routes[r].sum_us / 1e6);
-    dibs__serve_metric_put(out, DIBS__SERVE_RELOAD_OK, counts->reloaded);
+    dibs__serve_metric_put(out, DIBS__SERVE_RELOAD_OK,
+                           counts->reloaded && !counts->jobs_refused);
     dibs__serve_metric_put(out, DIBS__SERVE_RELOAD_AT,
                            (double)counts->reloaded_wall_us / 1e6);
     dibs__serve_metric_put(out, DIBS__SERVE_AUDIT_FAILURES,

@@ -32,8 +32,9 @@ typedef struct dibs__serve_counts {
     pthread_mutex_t mutex;
     dibs__serve_counted routes[DIBS__SERVE_COUNTED_ROUTES];
     size_t count;
-    uint64_t sum;  /* of all requests */
-    bool reloaded; /* the latest reload worked, or there was none */
+    uint64_t sum;      /* of all requests */
+    bool reloaded;     /* the latest reload worked, or there was none */
+    bool jobs_refused; /* after that, by the store: the jobs before stay */
     int64_t reloaded_wall_us;
     uint64_t audit_failures;
     uint64_t broken[DIBS__SERVE_BREAKS]; /* leases */
@@ -46,6 +47,7 @@ void dibs__serve_counts_fini(dibs__serve_counts *counts);
 void dibs__serve_counts_add(dibs__serve_counts *counts, const char *route,
                             int code, int64_t took_us);
 void dibs__serve_counts_reload(dibs__serve_counts *counts, bool worked);
+void dibs__serve_counts_jobs(dibs__serve_counts *counts, bool refused);
 
 /* The trail did not take a change. */
 void dibs__serve_counts_audit(dibs__serve_counts *counts);

@@ -280,7 +280,7 @@ static dibs_status start(dibs__serve *sv, dibs_error *err)
     if (rc == DIBS_OK)
         rc = dibs__board_look_start(&sv->board_look, err);
     if (rc == DIBS_OK)
-        rc = dibs__engine_start(&sv->engine, sv->cl, err);
+        rc = dibs__engine_start(&sv->engine, sv->cl, &sv->counts, err);
     return rc;
 }
 

@@ -35,8 +35,9 @@ typedef struct dibs__engine_node {
     dibs__node_opts opts;
     pthread_t thread;
     bool started;
-    bool told;   /* to stop; main thread */
-    int stop_fd; /* a semaphore: once to drain, twice to kill */
+    bool follows; /* one that is at work: these are new files */
+    bool told;    /* to stop */
+    int stop_fd;  /* a semaphore: once to drain, twice to kill */
     atomic_int phase;
 } dibs__engine_node;
 
@@ -130,6 +131,41 @@ static bool is_passing(dibs_status rc)
            rc == DIBS_BUSY || rc == DIBS_NOMEM;
 }
 
+/* Locks: the engine's mutex. */
+static void tell_node(dibs__engine_node *node)
+{
+    int running = DIBS__ENGINE_RUNNING;
+
+    node->told = true;
+    (void)atomic_compare_exchange_strong(&node->phase, &running,
+                                         DIBS__ENGINE_DRAINING);
+    dibsx_event_set(node->stop_fd);
+}
+
+/* Ends the nodes of the files before; their commands go on until they end by themselves. */
+static void relieve_older(dibs__engine_node *node)
+{
+    pthread_mutex_lock(&node->engine->mutex);
+    for (dibs__engine_node *at = node->next; at; at = at->next) {
+        if (!at->started || at->told)
+            continue;
+        at->opts.drain_ms = LONG_MS;
+        tell_node(at);
+    }
+    pthread_mutex_unlock(&node->engine->mutex);
+}
+
+/* The files of the reload do not win: those before stay. */
+static void refuse_files(const dibs__engine_node *node, const char *why)
+{
+    complain(node,
+             node->follows ? "the daemon goes on with the jobs that it has"
+                           : "the daemon executes no jobs",
+             why);
+    if (node->follows)
+        dibs__serve_counts_jobs(node->engine->counts, true);
+}
+
 static void *run_engine(void *arg)
 {
     dibs__engine_node *node = arg;
@@ -143,12 +179,13 @@ static void *run_engine(void *arg)
     }
     if (rc != DIBS_OK) {
         if (!is_passing(rc))
-            complain(node, "the daemon executes no jobs", err.message);
+            refuse_files(node, err.message);
         atomic_store(&node->phase, is_passing(rc) ? DIBS__ENGINE_ENDED
                                                   : DIBS__ENGINE_REFUSED);
         return NULL;
     }
     atomic_store(&node->phase, DIBS__ENGINE_RUNNING);
+    relieve_older(node);
     while ((rc = dibs__node_run(&node->opts, &err)) != DIBS_OK) {
         complain(node, "cannot join the board", err.message);
         if (!is_passing(rc) || rest_for(node, AGAIN_MS))
@@ -294,10 +331,11 @@ static dibs_status start_node(dibs__engine_node *node, dibs_error *err)
     return rc;
 }
 
-dibs_status
-dibs__engine_start(dibs__serve_engine *engine, dibs_client *cl, dibs_error *err)
+dibs_status dibs__engine_start(dibs__serve_engine *engine, dibs_client *cl,
+                               dibs__serve_counts *counts, dibs_error *err)
 {
     engine->cl = cl;
+    engine->counts = counts;
     return engine->nodes ? start_node(engine->nodes, err) : DIBS_OK;
 }
 
@@ -309,33 +347,33 @@ static bool has_ended(const dibs__engine_node *node)
            phase == DIBS__ENGINE_REFUSED;
 }
 
-/* Frees older nodes that have ended. */
+/* Takes out an older node that has ended; NULL: there is none. */
+static dibs__engine_node *take_ended(dibs__serve_engine *engine)
+{
+    dibs__engine_node *found = NULL, *newest = engine->nodes;
+
+    pthread_mutex_lock(&engine->mutex);
+    for (dibs__engine_node **at = &newest->next; *at && !found;) {
+        if (has_ended(*at)) {
+            found = *at;
+            *at = found->next;
+        } else {
+            at = &(*at)->next;
+        }
+    }
+    pthread_mutex_unlock(&engine->mutex);
+    return found;
+}
+
 static void drop_ended(dibs__serve_engine *engine)
 {
-    dibs__engine_node **at = &engine->nodes;
+    dibs__engine_node *node;
 
-    while (*at) {
-        dibs__engine_node *node = *at;
-
-        if (node == engine->nodes || !has_ended(node)) {
-            at = &node->next;
-            continue;
-        }
-        *at = node->next;
+    while ((node = take_ended(engine)) != NULL) {
         if (node->started)
             pthread_join(node->thread, NULL);
         free_node(node);
     }
-}
-
-static void tell_node(dibs__engine_node *node)
-{
-    int running = DIBS__ENGINE_RUNNING;
-
-    node->told = true;
-    (void)atomic_compare_exchange_strong(&node->phase, &running,
-                                         DIBS__ENGINE_DRAINING);
-    dibsx_event_set(node->stop_fd);
 }
 
 dibs_status dibs__engine_reload(dibs__serve_engine *engine, dibs_error *err)
@@ -353,16 +391,15 @@ dibs_status dibs__engine_reload(dibs__serve_engine *engine, dibs_error *err)
                         node->files.board);
     if (rc == DIBS_OK) {
         node->engine = engine;
+        node->next = old;
+        node->follows = true;
+        dibs__serve_counts_jobs(engine->counts, false);
         rc = start_node(node, err);
     }
     if (rc != DIBS_OK) {
         free_node(node);
         return rc;
     }
-    /* Commands of the old files go on until they end by themselves. */
-    old->opts.drain_ms = LONG_MS;
-    tell_node(old);
-    node->next = old;
     pthread_mutex_lock(&engine->mutex);
     engine->nodes = node;
     pthread_mutex_unlock(&engine->mutex);
@@ -372,9 +409,11 @@ dibs_status dibs__engine_reload(dibs__serve_engine *engine, dibs_error *err)
 
 void dibs__engine_drain(dibs__serve_engine *engine)
 {
+    pthread_mutex_lock(&engine->mutex);
     for (dibs__engine_node *node = engine->nodes; node; node = node->next)
         if (node->started && !node->told)
             tell_node(node);
+    pthread_mutex_unlock(&engine->mutex);
 }
 
 void dibs__engine_stop(dibs__serve_engine *engine)
@@ -416,9 +455,15 @@ dibs__engine_phase dibs__engine_phase_of(dibs__serve_engine *engine)
 {
     int phase = DIBS__ENGINE_OFF;
 
+    /* Files that were refused, or are not loaded yet, leave the node before at work. */
     pthread_mutex_lock(&engine->mutex);
-    if (engine->nodes)
-        phase = atomic_load(&engine->nodes->phase);
+    for (dibs__engine_node *node = engine->nodes;
+         node && phase != DIBS__ENGINE_RUNNING; node = node->next) {
+        const int own = atomic_load(&node->phase);
+
+        if (node == engine->nodes || own == DIBS__ENGINE_RUNNING)
+            phase = own;
+    }
     pthread_mutex_unlock(&engine->mutex);
     return (dibs__engine_phase)phase;
 }

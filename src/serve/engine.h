@@ -3,15 +3,16 @@
  *     LOADING --files are loaded--> RUNNING --told to stop--> DRAINING --> ENDED
  *        |  ^                          |                                   ^
  *        +--+ the store is away        +-----the node could not go on------+
- *        +--> REFUSED: a file does not win; the daemon goes on without jobs
+ *        +--> REFUSED: a file does not win; the daemon goes on without these files
  *
- * New files are given to a second node; the first one drains. The main thread calls
- * all of these but dibs__engine_phase_of(), which any thread may. */
+ * New files are given to a second node; the first one drains once they are loaded. The
+ * main thread calls all of these but dibs__engine_phase_of(), which any thread may. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_SERVE_ENGINE_H
 #define DIBS_SERVE_ENGINE_H
 
 #include "jobs/run_step.h"
+#include "serve/counts.h"
 #include "serve/log.h"
 #include "serve/serve.h"
 #include <stdatomic.h>
@@ -31,7 +32,9 @@ typedef struct dibs__serve_engine {
     const dibs__serve_opts *opts; /* borrowed, as are log and client */
     dibs__serve_log *log;
     dibs_client *cl;
-    pthread_mutex_t mutex; /* for the list of nodes */
+    dibs__serve_counts
+        *counts;           /* borrowed: a reload that fails later is told */
+    pthread_mutex_t mutex; /* for the list of nodes, and who was told */
     struct dibs__engine_node
         *nodes; /* the newest first; main thread changes it */
     char board[DIBS__JOB_NAME_SIZE]; /* set by the init */
@@ -48,10 +51,11 @@ void dibs__engine_fini(dibs__serve_engine *engine);
 /* Begins to work with a client. */
 DIBS_MUST_CHECK dibs_status dibs__engine_start(dibs__serve_engine *engine,
                                                dibs_client *cl,
+                                               dibs__serve_counts *counts,
                                                dibs_error *err);
 
-/* Reads the files again, and goes on with them. After a failure it goes on with those it
- * has. */
+/* Reads the files again, and goes on with them once they are loaded. After a failure, also
+ * a later one, it goes on with those it has. */
 DIBS_MUST_CHECK dibs_status dibs__engine_reload(dibs__serve_engine *engine,
                                                 dibs_error *err);
 
