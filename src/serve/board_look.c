@@ -19,15 +19,12 @@ enum {
 typedef void put_fn(dibsx_json *js, const void *what, int64_t now_us);
 
 /* {"changed":[...],"removed":[...]}: one of the two has one member. */
-static void
-publish_change(dibs__board_look *look, uint32_t topic, const char *event,
-               const char *name, put_fn *put, const void *what, int64_t now_us)
+static void write_change(dibsx_buf *text, const char *name, put_fn *put,
+                         const void *what, int64_t now_us)
 {
-    dibsx_buf text;
     dibsx_json js;
 
-    dibsx_buf_init(&text, EVENT_MAX);
-    dibsx_json_init(&js, &text);
+    dibsx_json_init(&js, text);
     dibsx_json_open(&js, '{');
     dibsx_json_key(&js, "changed");
     dibsx_json_open(&js, '[');
@@ -44,8 +41,24 @@ publish_change(dibs__board_look *look, uint32_t topic, const char *event,
     dibsx_json_close(&js, ']');
     dibsx_json_pair_text(&js, "seen", "look");
     dibsx_json_close(&js, '}');
-    dibs__hub_publish(look->hub, topic, event, name, dibsx_buf_text(&text),
-                      text.len);
+}
+
+/* `brief` (may be NULL) is for one that is longer than an event may be. */
+static void publish_change(dibs__board_look *look, uint32_t topic,
+                           const char *event, const char *name, put_fn *put,
+                           put_fn *brief, const void *what, int64_t now_us)
+{
+    dibsx_buf text;
+
+    dibsx_buf_init(&text, EVENT_MAX);
+    write_change(&text, name, put, what, now_us);
+    if (!dibsx_buf_ok(&text) && brief) {
+        dibsx_buf_reset(&text);
+        write_change(&text, name, brief, what, now_us);
+    }
+    if (dibsx_buf_ok(&text))
+        dibs__hub_publish(look->hub, topic, event, name, dibsx_buf_text(&text),
+                          text.len);
     dibsx_buf_fini(&text);
 }
 
@@ -58,6 +71,13 @@ static void put_run(dibsx_json *js, const void *what, int64_t now_us)
 {
     (void)now_us;
     dibs__run_row_json(js, what, NULL, false);
+}
+
+static void put_run_brief(dibsx_json *js, const void *what, int64_t now_us)
+{
+    (void)now_us;
+    dibs__run_brief_json(js, what);
+    dibsx_json_pair_bool(js, "brief", true);
 }
 
 /* Whether the row has this run at the same place. *cursor, 0 at first, moves along the
@@ -92,7 +112,8 @@ static void tell_run(dibs__board_look *look, const char *id, bool moved)
     dibs__run run;
 
     if (dibs__board_run(&look->board, id, &run, NULL) == DIBS_OK) {
-        publish_change(look, DIBS__HUB_RUNS, "runs", id, put_run, &run, 0);
+        publish_change(look, DIBS__HUB_RUNS, "runs", id, put_run, put_run_brief,
+                       &run, 0);
         if (moved && dibs__state_final(run.state))
             dibs__job_sums_add(&look->sums, &run);
     }
@@ -156,13 +177,13 @@ tell_changes(dibs__board_look *look, const dibs__board_picture *before,
         if (!was || was->state.version != row->state.version ||
             was->run_count != row->run_count)
             publish_change(look, DIBS__HUB_JOBS, "jobs", row->state.job,
-                           put_job, row, now->now_us);
+                           put_job, NULL, row, now->now_us);
         reads += compare_runs(look, was, row, READS_MAX - reads);
     }
     for (size_t i = 0; i < before->count; i++)
         if (!dibs__board_picture_find(now, before->rows[i].state.job))
             publish_change(look, DIBS__HUB_JOBS, "jobs",
-                           before->rows[i].state.job, NULL, NULL, 0);
+                           before->rows[i].state.job, NULL, NULL, NULL, 0);
     compare_live(look, before, now, reads);
 }
 

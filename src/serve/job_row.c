@@ -292,8 +292,7 @@ static void put_attempts(dibsx_json *js, const dibs__run *run)
     dibsx_json_close(js, ']');
 }
 
-void dibs__run_row_json(dibsx_json *js, const dibs__run *run,
-                        const dibs__job *job, bool whole)
+void dibs__run_brief_json(dibsx_json *js, const dibs__run *run)
 {
     const int64_t due_us = dibs__run_due_us(run);
 
@@ -311,6 +310,12 @@ void dibs__run_row_json(dibsx_json *js, const dibs__run *run,
     put_span(js, "took_ms", span_of(run->begun_us, run->ended_us));
     dibsx_json_pair_uint(js, "cancels", run->cancels);
     dibsx_json_pair_text(js, "hash", run->hash);
+}
+
+void dibs__run_row_json(dibsx_json *js, const dibs__run *run,
+                        const dibs__job *job, bool whole)
+{
+    dibs__run_brief_json(js, run);
     dibsx_json_key(js, "params");
     dibsx_json_open(js, '{');
     for (size_t i = 0; i < run->param_count; i++)

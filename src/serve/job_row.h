@@ -21,7 +21,9 @@ const char *dibs__job_row_status(const dibs__board_row *row);
 /* Whether it is one of those. */
 bool dibs__job_row_is_status(const char *text);
 
-/* The pairs of a run; `job` (may be NULL) adds to its steps those that they need. */
+/* The pairs of a run; `job` (may be NULL) adds to its steps those that they need. The
+ * brief ones are without its params and steps, which may be long. */
+void dibs__run_brief_json(dibsx_json *js, const dibs__run *run);
 void dibs__run_row_json(dibsx_json *js, const dibs__run *run,
                         const dibs__job *job, bool whole);
 
