@@ -2,6 +2,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "serve/health.h"
 #include <stdio.h>
+#include <string.h>
 
 enum { KEEP_MS = 5000 };
 
@@ -16,17 +17,40 @@ void dibs__serve_health_fini(dibs__serve_health *health)
     pthread_mutex_destroy(&health->mutex);
 }
 
+typedef struct check {
+    dibs__serve_part parts[DIBS__SERVE_PARTS_MAX];
+    size_t count;
+} check;
+
 static void add_part(const dibs_health_part *part, void *arg)
 {
-    dibs__serve_health *health = arg;
+    check *c = arg;
     dibs__serve_part *own;
 
-    if (health->count == DIBS__SERVE_PARTS_MAX)
+    if (c->count == DIBS__SERVE_PARTS_MAX)
         return;
-    own = &health->parts[health->count++];
+    own = &c->parts[c->count++];
     *own = (dibs__serve_part){.ok = part->result != DIBS_PART_FAILED,
                               .took_us = part->took_us};
     snprintf(own->name, sizeof(own->name), "%s", part->name);
+}
+
+/* Locks: mutex, let go meanwhile. */
+static void check_store(dibs__serve_health *health, dibs_client *cl)
+{
+    check c = {.count = 0};
+    dibs_status rc;
+
+    health->checking = true;
+    pthread_mutex_unlock(&health->mutex);
+    rc = dibs_health_check(cl, DIBS_HEALTH_OPTS(.each = add_part, .arg = &c),
+                           NULL, NULL);
+    pthread_mutex_lock(&health->mutex);
+    memcpy(health->parts, c.parts, sizeof(c.parts));
+    health->count = c.count;
+    health->healthy = rc == DIBS_OK;
+    health->checked_at = dibsx_now();
+    health->checking = false;
 }
 
 bool dibs__serve_health_ask(dibs__serve_health *health, dibs_client *cl)
@@ -34,15 +58,10 @@ bool dibs__serve_health_ask(dibs__serve_health *health, dibs_client *cl)
     bool healthy;
 
     pthread_mutex_lock(&health->mutex);
-    if (!health->checked_at ||
-        dibsx_now() >= dibsx_after_ms(health->checked_at, KEEP_MS)) {
-        health->count = 0;
-        health->healthy =
-            dibs_health_check(cl,
-                              DIBS_HEALTH_OPTS(.each = add_part, .arg = health),
-                              NULL, NULL) == DIBS_OK;
-        health->checked_at = dibsx_now();
-    }
+    if (!health->checking &&
+        (!health->checked_at ||
+         dibsx_now() >= dibsx_after_ms(health->checked_at, KEEP_MS)))
+        check_store(health, cl);
     healthy = health->healthy;
     pthread_mutex_unlock(&health->mutex);
     return healthy;

@@ -1,5 +1,5 @@
 /* health.h - the health of the store, checked at most once in five seconds for all
- * who ask. */
+ * who ask, by one thread: the others hear what it was before. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_SERVE_HEALTH_H
 #define DIBS_SERVE_HEALTH_H
@@ -18,7 +18,8 @@ typedef struct dibs__serve_part {
 } dibs__serve_part;
 
 typedef struct dibs__serve_health {
-    pthread_mutex_t mutex; /* held while it is checked: others wait for that */
+    pthread_mutex_t mutex;
+    bool checking;
     dibsx_nsec checked_at; /* 0: never */
     bool healthy;
     dibs__serve_part parts[DIBS__SERVE_PARTS_MAX];
@@ -28,7 +29,7 @@ typedef struct dibs__serve_health {
 void dibs__serve_health_init(dibs__serve_health *health);
 void dibs__serve_health_fini(dibs__serve_health *health);
 
-/* Blocks for the store. */
+/* Blocks for the store if nobody else does. Not healthy before the first check has ended. */
 bool dibs__serve_health_ask(dibs__serve_health *health, dibs_client *cl);
 
 /* Writes "checks":[...]. */
