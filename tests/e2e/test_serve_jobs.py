@@ -45,12 +45,17 @@ jobs:
       one: {shell: 'echo 1 > "$DIBS_RESULT"'}
       ask: {wait: {bookmark: approval}, needs: [one]}
       two: {shell: 'echo two', needs: [ask]}
+  wide: {run: ['true'], params: {PARAMS}}
   bytes: {shell: 'printf "\\377\\303(" >"$DIBS_RESULT"'}
 """
 
 
+# Together more than an event may have.
+PARAMS = {f"p{i}": "x" * 3900 for i in range(16)}
+
+
 def jobs_text(gate, board="main"):
-    return JOBS.replace("GATE", GATE.format(gate)).replace("BOARD", board)
+    return JOBS.replace("GATE", GATE.format(gate)).replace("BOARD", board).replace("PARAMS", ": {}, ".join(PARAMS) + ": {}")
 
 
 class Jobs(ServeCase):
@@ -97,15 +102,15 @@ class Jobs(ServeCase):
     def test_jobs(self):
         answer = self.daemon.get("/v1/jobs", role="read").json
         names = [job["name"] for job in answer["items"]]
-        self.assertEqual(names, ["bytes", "fails", "graph", "hello", "nightly", "often", "slow", "zeros"])
-        self.assertEqual((answer["total"], answer["board"], answer["complete"]), (8, "main", True))
+        self.assertEqual(names, ["bytes", "fails", "graph", "hello", "nightly", "often", "slow", "wide", "zeros"])
+        self.assertEqual((answer["total"], answer["board"], answer["complete"]), (9, "main", True))
         nightly = answer["items"][names.index("nightly")]
         self.assertEqual((nightly["set"], nightly["zone"], nightly["schedule"]), ("served", "Europe/Berlin", ["0 2 * * *"]))
         self.assertRegex(nightly["next_at"], "^20..-..-..T0[01]:00:00")
         self.assertGreater(nightly["next_in_ms"], 0)
         # Parts, filters, and orders.
-        first = self.daemon.get("/v1/jobs", query={"limit": 4}).json
-        rest = self.daemon.get("/v1/jobs", query={"limit": 4, "after": first["next"]}).json
+        first = self.daemon.get("/v1/jobs", query={"limit": 5}).json
+        rest = self.daemon.get("/v1/jobs", query={"limit": 5, "after": first["next"]}).json
         self.assertEqual([job["name"] for job in first["items"] + rest["items"]], names)
         self.assertIsNone(rest["next"])
         for query, wanted in [({"q": "says"}, ["hello"]), ({"prefix": "s"}, ["slow"]), ({"status": "on demand", "prefix": "f"}, ["fails"]),
@@ -366,13 +371,14 @@ class Jobs(ServeCase):
         states = []
         self.assertEqual(response.status, 200)
         self.start("hello", headers={"Idempotency-Key": "told"})
+        self.start("wide", {"params": PARAMS}, headers={"Idempotency-Key": "told"})
         for line in response:
-            if line.startswith(b"data: ") and b"hello.told" in line:
+            if line.startswith(b"data: "):
                 changed = json.loads(line[6:]).get("changed", [])
-                states += [run["state"] for run in changed if run.get("id") == "hello.told"]
-                if "OK" in states:
+                states += [(run["id"], run["state"], run.get("brief", False)) for run in changed if str(run.get("id")).endswith(".told")]
+                if {run[0] for run in states if run[1] == "OK"} == {"hello.told", "wide.told"}:
                     break
-        self.assertEqual(states[-1], "OK")
+        self.assertEqual({(run[0], run[2]) for run in states}, {("hello.told", False), ("wide.told", True)})
         self.assert_problem(self.daemon.get("/v1/events", query={"topics": "weather"}), 400, "invalid")
 
     def test_metrics(self):
@@ -472,6 +478,30 @@ class Engine(unittest.TestCase):
         daemon.process.send_signal(signal.SIGHUP)
         self.assertIn("did you mean", daemon.await_event("reload_failed")["message"])
         self.assertEqual(daemon.get("/v1/nodes").json["engine"], "running")
+
+    def test_a_reload_that_is_refused_leaves_the_jobs_at_work(self):
+        def write(version, more=""):
+            with open(self.file, "w", encoding="utf-8") as file:
+                file.write(f"version: {version}\n" + jobs_text(self.gate, self.board) + more)
+
+        def reloaded_well():
+            return "dibs_config_last_reload_successful 1" in daemon.get("/metrics").text
+
+        write(1)
+        daemon = self.start()
+        wait_until(lambda: daemon.get("/v1/nodes").json["engine"] == "running", "the engine")
+        write(1, "  late: {run: [echo, late]}\n")
+        daemon.process.send_signal(signal.SIGHUP)
+        self.assertIn("goes on with the jobs that it has", daemon.await_event("jobs_failed")["message"])
+        wait_until(lambda: not reloaded_well(), "the failure in the metrics")
+        self.assertEqual(daemon.get("/v1/nodes").json["engine"], "running")
+        run = daemon.post("/v1/jobs/hello/run").json["id"]
+        wait_until(lambda: daemon.get("/v1/runs/" + run).json["state"] == "OK", "a run of the jobs before")
+        write(2, "  late: {run: [echo, late]}\n")
+        daemon.process.send_signal(signal.SIGHUP)
+        wait_until(lambda: daemon.get("/v1/jobs/late").status == 200 and reloaded_well(), "the new job")
+        run = daemon.post("/v1/jobs/late/run").json["id"]
+        wait_until(lambda: daemon.get("/v1/runs/" + run).json["state"] == "OK", "a run of the new job")
 
     def test_settings(self):
         daemon = self.start("--engine", "off")

@@ -456,6 +456,20 @@ class Queues:
         self.assertEqual(self.reserve(name, session, wait_ms=25000).json["items"][0]["data"], "fresh")
         self.end(session)
 
+    def test_messages_that_do_not_fit_into_one_answer(self):
+        name, session, count = self.name(), self.session(), 64
+        data = base64.b64encode(b"\xff" * 250000).decode()
+        for _ in range(count):
+            self.assertLess(self.daemon.post(f"/v1/queues/{name}", {"data_base64": data}, role="operate").status, 300)
+        got = set()
+        while len(got) < count:
+            answer = self.reserve(name, session, key=f"r{len(got)}", count=count)
+            self.assertEqual(answer.status, 200, answer.text[:200])
+            for item in answer.json["items"]:
+                self.assertNotIn(item["delivery"], got)
+                got.add(item["delivery"])
+                self.assertEqual(self.settle(name, session, item["delivery"], "done").status, 204)
+
     def test_reserve_sent_again_while_it_waits(self):
         """The second request has the key of one that waits: both get the one message, and no other."""
         name, session = self.name(), self.session()

@@ -109,6 +109,25 @@ class Leases(SessionCase):
         for secret in (held["token"], session["session"]):
             self.assertNotIn(secret, self.daemon.log_text())
 
+    def test_a_beat_has_all_leases_when_some_are_over(self):
+        """The daemon stands still until two leases are over, and may read the beat before it has noticed."""
+        session = self.open()
+        for lease, ttl_ms in (("long", LONG_MS), ("one", 1000), ("two", 1000)):
+            self.put(session, lease, name=f"{self.name()}-{lease}", ttl_ms=ttl_ms)
+        connection = self.daemon.connect()
+        self.addCleanup(connection.close)
+        self.daemon.process.send_signal(signal.SIGSTOP)
+        try:
+            connection.request("POST", self.path(session) + "/beat", body="{}", headers={
+                "Authorization": "Bearer " + self.daemon.tokens["operate"], "Content-Type": "application/json"})
+            time.sleep(1.1)  # the leases have a second
+        finally:
+            self.daemon.process.send_signal(signal.SIGCONT)
+        answer = connection.getresponse()
+        self.assertEqual(answer.status, 200)
+        leases = json.loads(answer.read())["leases"]
+        self.assertEqual((sorted(leases), leases["long"]["state"]), (["long", "one", "two"], "held"))
+
     def test_valid_ms_is_the_lesser(self):
         session = self.open(ttl_ms=20000)
         held = self.put(session, "a", ttl_ms=60000)
