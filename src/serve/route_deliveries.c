@@ -21,9 +21,6 @@
 enum {
     COUNT_MAX = 64,    /* of one reserve */
     IN_HAND_MAX = 256, /* of one session and queue */
-    /* Bytes of messages in one answer: JSON may take six for one of them, and an answer
-     * has 16 MiB. */
-    BYTES_MAX = 2 * 1024 * 1024,
     SETTLED_KEPT = 64, /* that a repeated request finds */
     WAIT_MAX_MS = 25000,
     BEYOND_MS = 60000, /* for the store, after the wait */
@@ -215,23 +212,6 @@ static void give_back(const reserve *rv)
     pthread_mutex_lock(mutex);
 }
 
-/* How many fit into one answer, one at least. The others go back to their places. */
-static size_t keep_fitting(dibs_item **items, size_t count)
-{
-    size_t kept = 0, bytes = 0, len;
-
-    while (kept < count) {
-        (void)dibs_item_data(items[kept], &len);
-        bytes += len;
-        if (kept > 0 && bytes > BYTES_MAX)
-            break;
-        kept++;
-    }
-    for (size_t i = count; i > kept; i--)
-        dibs_item_free(items[i - 1]);
-    return kept;
-}
-
 /* As dibs__bound_call_fn. */
 static void wait_for_items(dibs__bound *bound, void *arg)
 {
@@ -243,7 +223,6 @@ static void wait_for_items(dibs__bound *bound, void *arg)
     dibs_status rc = dibs_queue_reserve_many(pt->queue, rv->wait_ms, items,
                                              rv->want, &count, &err);
 
-    count = keep_fitting(items, count);
     pthread_mutex_lock(&bound->table->mutex);
     pt->asked -= rv->want;
     for (size_t i = 0; i < count; i++) {
