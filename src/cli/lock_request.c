@@ -47,10 +47,10 @@ static const dibs__option options[] = {
              "Under cron, -E 0 makes a skipped run a success."},
     {DIBS__SETTING_TTL, .metavar = "DUR",
      .help = "The length of the lease: if the holder dies, others wait this "
-             "long. run and elect renew it every third of this; run also as "
+             "long. run and elect renew it every third of this, or as "
              "--renew-every says."},
     {DIBS__SETTING_RENEW_EVERY, .metavar = "DUR",
-     .otherwise = "a third of the ttl", .verbs = "run",
+     .otherwise = "a third of the ttl", .verbs = "run,elect",
      .help = "Renew the lease this often, at most a third of --ttl. Sooner "
              "costs requests and notices sooner that the store has lost the "
              "lease. From a variable or file it is cut to a third of the ttl."},
@@ -188,6 +188,18 @@ static int check_wait(const dibs__command *cmd)
     if (is_typed(cmd, "nonblock") && is_typed(cmd, "wait"))
         return say_usage(cmd, "-n does not wait and -w does; give one of them");
     return 0;
+}
+
+/* From a variable or file it is for locks of every ttl: the client cuts it. */
+int dibs__lock_request_renewal(const dibs__command *cmd, dibs_lock_opts *lock)
+{
+    if (!is_typed(cmd, "renew-every"))
+        return 0;
+    lock->renew_every_ms = dibs__opt_ms(cmd, "renew-every");
+    if (lock->renew_every_ms <= lock->ttl_ms / DIBS_RENEWALS_PER_TTL)
+        return 0;
+    return say_usage(cmd, "--renew-every is more than a third of --ttl, so "
+                          "that a renewal that fails could be a loss");
 }
 
 static int read_meta(const dibs__command *cmd, dibs__lock_request *request)

@@ -28,6 +28,9 @@ typedef struct dibs__lock_request {
 int dibs__lock_request_read(const dibs__command *cmd,
                             dibs__lock_request *request);
 
+/* Reads --renew-every of run and elect; the ttl is known. As above. */
+int dibs__lock_request_renewal(const dibs__command *cmd, dibs_lock_opts *lock);
+
 /* Opens the client that the request wants: without contact when it is patient, and
  * it becomes so when the URL asks for none. As dibs__cli_open(). */
 int dibs__lock_request_open(const dibs__command *cmd,

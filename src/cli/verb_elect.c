@@ -22,16 +22,17 @@
 
 enum { REST_MS = 20, AWAY_REST_MS = 250 };
 
-/* A seat lives for two thirds of the ttl: three heartbeats, the last of which may be
- * missing when the command must begin to end. */
-enum { SEAT_PART = 3 };
+/* A seat lives for three heartbeats, the last of which may be missing when the command
+ * must begin to end; without --heartbeat for two thirds of the ttl. */
+enum { SEAT_BEATS = 3, SEAT_PART = 3 };
 
 typedef struct candidate {
     dibs__guarded g;                       /* with a member for --min-nodes */
     char member[DIBS__HEIR_SIZE];          /* --member, or host:pid */
     char member_meta[DIBS__HEIR_SIZE + 8]; /* "member=host:pid" */
     int32_t priority;
-    uint64_t seat; /* the member's fence when it asked for the lease */
+    int64_t seat_ms; /* the ttl of the member's seat */
+    uint64_t seat;   /* the member's fence when it asked for the lease */
     dibs__lock_or_set locks;
     dibs__heir_watch heirs;
     int die_of; /* the signal that ended the wait */
@@ -58,9 +59,38 @@ static int read_member(candidate *c, const dibs__command *cmd)
     return 0;
 }
 
+/* The member comes first. */
+static int read_meta(dibs__lock_request *request, const dibs__command *cmd)
+{
+    const char *const *given = dibs__opt_all(cmd, "meta");
+
+    for (size_t i = 0; given[i]; i++) {
+        if (i == DIBS__META_TEXTS) {
+            dibs__cli_say("elect: give at most %d texts of metadata",
+                          DIBS__META_TEXTS);
+            return DIBS__EXIT_USAGE;
+        }
+        request->meta[i + 1] = given[i];
+    }
+    return 0;
+}
+
+static int read_heartbeat(candidate *c, const dibs__command *cmd)
+{
+    bool given = dibs__opt_given(cmd, "heartbeat");
+
+    c->seat_ms = given ? SEAT_BEATS * dibs__opt_ms(cmd, "heartbeat")
+                       : 2 * c->g.opts.ttl_ms / SEAT_PART;
+    if (!given || dibs__opt_given(cmd, "min-nodes"))
+        return 0;
+    dibs__cli_say("elect: --heartbeat goes with --min-nodes");
+    return DIBS__EXIT_USAGE;
+}
+
 static int read_options(candidate *c, const dibs__command *cmd)
 {
     dibs__lock_request *request = &c->g.opts.request;
+    int code = read_member(c, cmd);
 
     c->priority = (int32_t)dibs__opt_int(cmd, "priority");
     c->g.opts.on_yield = DIBS__YIELD_EXIT;
@@ -76,7 +106,13 @@ static int read_options(candidate *c, const dibs__command *cmd)
                                      .meta = request->meta};
     request->patient = true;
     request->quiet = c->g.opts.quiet;
-    return read_member(c, cmd);
+    if (!code)
+        code = read_meta(request, cmd);
+    if (!code)
+        code = dibs__lock_request_renewal(cmd, &request->lock);
+    if (!code)
+        code = read_heartbeat(c, cmd);
+    return code;
 }
 
 /* Known before the campaign: nobody waits in vain. */
@@ -107,7 +143,8 @@ static dibs_status run_command(candidate *c, dibs_error *err)
                        .ttl_ms = g->opts.ttl_ms};
     dibs__watched watched = {.locks = &c->locks,
                              .member = g->member,
-                             .seat = c->seat};
+                             .seat = c->seat,
+                             .seat_ms = c->seat_ms};
     char term[24];
     dibs_status rc;
 
@@ -151,8 +188,9 @@ static dibs_status await_members(candidate *c, dibs_error *err)
     dibs_member_opts opts = {.size = sizeof opts,
                              .minimum =
                                  (uint32_t)dibs__opt_int(c->g.cmd, "min-nodes"),
-                             .ttl_ms = 2 * c->g.opts.ttl_ms / SEAT_PART,
+                             .ttl_ms = c->seat_ms,
                              .member = c->member,
+                             .meta = dibs__opt_all(c->g.cmd, "meta"),
                              .label = c->g.opts.request.lock.label};
 
     if (!dibs__opt_given(c->g.cmd, "min-nodes"))
@@ -281,6 +319,12 @@ static const dibs__option options[] = {
      .otherwise = "members are not counted",
      .help = "Lead only while so many members live, this one among them; the "
              "same number for all candidates."},
+    {DIBS__ROW_SPAN("heartbeat", 50, DIBS__DAYS(1) / 3),
+     .otherwise = "two ninths of the ttl",
+     .help = "With --min-nodes: keep the seat of this member so often. A seat "
+             "lives for three heartbeats: so long a dead member counts, and "
+             "about so long a new one does not count yet. After a loss the "
+             "command has at most 45 % of a heartbeat to end in."},
     {.name = "once",
      .help =
          "Do not campaign again after a loss or a transfer: exit with 122."},
@@ -311,7 +355,8 @@ const dibs__verb dibs__verb_elect = {
         "With --min-nodes N it leads only while N members of the group NAME "
         "live: candidates, and processes under dibs join. If that is more "
         "than half of all, no two lead, even after a failover that lost "
-        "writes. The first leader then comes about --ttl later.\n",
+        "writes. The first leader then comes about --ttl later, or four "
+        "times --heartbeat.\n",
     .examples = "One scheduler, whichever machine it is on:\n"
                 "  dibs elect scheduler -- ./scheduler\n"
                 "Ten seconds to stop in, and a service manager to start it "
@@ -319,10 +364,12 @@ const dibs__verb dibs__verb_elect = {
                 "  dibs elect --once --stop 10s --ttl 1m scheduler -- "
                 "./scheduler\n"
                 "On three machines, of which two must live:\n"
-                "  dibs elect --min-nodes 2 scheduler -- ./scheduler\n",
+                "  dibs elect --min-nodes 2 scheduler -- ./scheduler\n"
+                "With an address that dibs leader --json shows:\n"
+                "  dibs elect --meta addr=10.0.0.7:80 web -- ./serve\n",
     .exits = "N the command ended with N\n"
              "122 --once: the lead was lost or handed on\n" DIBS__COMMAND_EXITS,
-    .options = "ttl,owner,priority",
+    .options = "ttl,owner,priority,meta",
     .min_operands = 2,
     DIBS__TAKES_COMMAND,
     .run = run_elect,

@@ -168,6 +168,40 @@ class Elect(RunCase):
         self.assertGreater(int(leader.stdout.readline()), term)
         self.let_go(leader)
 
+    def test_metadata_of_a_candidate(self):
+        process, _ = self.lead("--meta", "addr=10.0.0.7:80", "--meta", "zone=a")
+        self.assertEqual(json.loads(self.dibs("leader", "--json", "e").stdout)["meta"], "addr=10.0.0.7:80\tzone=a")
+        self.let_go(process)
+        for words in (["--meta", "addr"], [f"--meta=a={i}" for i in range(90)]):
+            self.assertEqual(self.dibs("elect", *words, "e", "--", "true").returncode, 64)
+
+    def test_when_to_renew(self):
+        process = self.start("elect", "--log-level", "trace", "--ttl", "1h", "--renew-every", "30ms", "e", "--", "cat", stdin=subprocess.PIPE)
+        while "renewed: e" not in process.stderr.readline():
+            self.assertIsNone(process.poll())
+        process.communicate(timeout=PATIENCE)
+        late = self.dibs("elect", "--ttl", "600ms", "--renew-every", "201ms", "e", "--", "true")
+        self.assertEqual(late.returncode, 64)
+        self.assertIn("elect: --renew-every is more than a third of --ttl", late.stderr)
+
+    def members(self):
+        shown = self.dibs("members", "--json", "e")
+        return json.loads(shown.stdout)["members"] if shown.returncode == 0 else []
+
+    def test_how_often_a_seat_is_kept(self):
+        """A seat lives for three heartbeats, whatever the ttl is; the first leader comes after it."""
+        process = self.start("elect", "--min-nodes", "2", "--ttl", "1m", "--heartbeat", "1h", "--meta", "a=b", "e", "--", "true")
+        wait_until(lambda: any(m["left_ms"] > 2 * 3600000 for m in self.members()), "a seat of hours")
+        self.assertEqual(self.members()[0]["meta"], "a=b")
+        process.terminate()
+        self.assertEqual(process.wait(PATIENCE), -signal.SIGTERM)
+        self.assertEqual(self.members(), [])
+        led = self.dibs("elect", "--min-nodes", "1", "--ttl", "1h", "--heartbeat", span(0.5), "e", "--", "echo", "led")
+        self.assertEqual((led.returncode, led.stdout), (0, "led\n"), led.stderr)
+        alone = self.dibs("elect", "--heartbeat", "1s", "e", "--", "true")
+        self.assertEqual(alone.returncode, 64)
+        self.assertIn("--heartbeat goes with --min-nodes", alone.stderr)
+
     def test_leader(self):
         watch = self.start("leader", "-l", "e")
         self.assertEqual(watch.stdout.readline(), "nobody\n")

@@ -171,20 +171,6 @@ static int read_status_fd(const dibs__command *cmd, dibs__run_opts *opts)
     return 0;
 }
 
-/* From a variable or file it is for locks of every ttl: the client cuts it. */
-static int read_renewal(const dibs__command *cmd, dibs_lock_opts *lock)
-{
-    const dibs__option *option = dibs__option_find("run", "renew-every", 11);
-    const dibs__option_value *value = dibs__option_value_of(cmd, option);
-    if (value->source != DIBS__FROM_FLAG)
-        return 0;
-    lock->renew_every_ms = value->number;
-    if (value->number <= lock->ttl_ms / DIBS_RENEWALS_PER_TTL)
-        return 0;
-    return say_usage("--renew-every is more than a third of --ttl, so that a "
-                     "renewal that fails could be a loss");
-}
-
 /* The options that only a lock of run has. */
 static int read_lock(const dibs__command *cmd, dibs__run_opts *opts)
 {
@@ -202,7 +188,7 @@ static int read_lock(const dibs__command *cmd, dibs__run_opts *opts)
     opts->name = opts->request.names[0];
     opts->ttl_ms = lock->ttl_ms;
     opts->progress_ms = lock->progress_ms;
-    return read_renewal(cmd, lock);
+    return dibs__lock_request_renewal(cmd, lock);
 }
 
 static void read_plain(const dibs__command *cmd, dibs__run_opts *opts)

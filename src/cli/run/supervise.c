@@ -51,7 +51,7 @@ enum { FIRST_LOOK_MS = 100 };
 enum { HOLD_GRACE_PART = 20 };
 
 /* Members: how often to look, and the most that the command has to end in, as parts of
- * the ttl. A seat of theirs lives for two thirds of it. */
+ * the span. A seat of theirs lives for two thirds of it. */
 enum { SEAT_LOOK_PART = 12, SEAT_GRACE_PART = 10 };
 
 typedef struct run {
@@ -62,6 +62,7 @@ typedef struct run {
     dibs__run_inputs *inputs;
     const dibs_member *member; /* NULL: none */
     uint64_t seat;
+    int64_t span_ms; /* the ttl; of a seat that is short for it: less */
     int64_t margin_ms;
     dibs__guard guard;
     dibs__terminal terminal;
@@ -105,7 +106,14 @@ static int64_t larger(int64_t a, int64_t b)
 static void plan_margin(run *r)
 {
     dibsx_nsec late = r->guard.page ? atomic_load(&r->guard.page->late) : 0;
-    r->margin_ms = dibs__belief_margin_ms(r->opts->ttl_ms, late);
+    r->margin_ms = dibs__belief_margin_ms(r->span_ms, late);
+}
+
+/* All times are parts of this. */
+static int64_t span_of(const dibs__run_opts *opts, const dibs__watched *watched)
+{
+    return watched->member ? smaller(opts->ttl_ms, watched->seat_ms * 3 / 2)
+                           : opts->ttl_ms;
 }
 
 static void plan_times(run *r, dibsx_nsec held_at, dibsx_nsec now)
@@ -168,7 +176,7 @@ static int64_t grace_ms(const run *r)
     if (held_to_the_end(r))
         most_ms = r->opts->request.lock.hold_max_ms / HOLD_GRACE_PART;
     if (r->member)
-        most_ms = r->opts->ttl_ms / SEAT_GRACE_PART;
+        most_ms = r->span_ms / SEAT_GRACE_PART;
     return smaller(r->opts->kill_after_ms, most_ms);
 }
 
@@ -184,10 +192,9 @@ static void take_validity(run *r, dibsx_nsec now, int64_t valid_ms)
     if (r->opts->on_lost != DIBS__LOST_IGNORE)
         r->term_at = r->until - (r->margin_ms + grace_ms(r)) * DIBSX_MS;
     r->look_at =
-        dibsx_after_ms(now,
-                       r->opts->ttl_ms / (r->member ? SEAT_LOOK_PART
+        dibsx_after_ms(now, r->span_ms / (r->member ? SEAT_LOOK_PART
                                                     : DIBS_RENEWALS_PER_TTL) +
-                           1);
+                                1);
 }
 
 /* The tree is killed at `kill_at` at the latest. */
@@ -689,6 +696,7 @@ dibs__supervise(const dibs__run_opts *opts, const dibs__watched *watched,
              .inputs = watched->inputs,
              .member = watched->member,
              .seat = watched->seat,
+             .span_ms = span_of(opts, watched),
              .guard = {.sock = -1}};
     plan_times(&r, watched->held_at, dibsx_now());
     dibs__terminal_init(&r.terminal);

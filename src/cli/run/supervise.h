@@ -29,6 +29,7 @@ typedef struct dibs__watched {
     const dibs_member *member; /* NULL: none. The lease counts only while enough
                                   members live, and this one has the seat: */
     uint64_t seat;             /* its fence */
+    int64_t seat_ms;           /* its ttl */
     const dibs__work *work;    /* NULL: none. An item of a queue is the lease */
 } dibs__watched;
 
