@@ -1,6 +1,7 @@
 /* verb_state_watch.c - state watch: a shared value as it changes. */
 /* SPDX-License-Identifier: MIT */
 #include "base/clock.h"
+#include "base/fail.h"
 #include "cli/options.h"
 #include "cli/print.h"
 #include "cli/value_json.h"
@@ -42,6 +43,11 @@ static int print_text(const dibs__command *cmd, const dibs_change *change)
     return dibs__out_done();
 }
 
+static bool looks_once(const dibs__command *cmd)
+{
+    return dibs__opt_given(cmd, "count") && dibs__opt_int(cmd, "count") == 0;
+}
+
 /* The reader of a pipe has gone: nobody sees the next line. */
 static bool reader_gone(void)
 {
@@ -78,23 +84,47 @@ await_report(const dibs__command *cmd, dibs_watch *watch, dibs_change *change)
     }
 }
 
+static int
+print_report(const dibs__command *cmd, dibs_watch *watch, bool *found)
+{
+    dibs_change change = {.merged = false};
+    int code = await_report(cmd, watch, &change);
+
+    *found = change.value.version != 0;
+    if (!code && dibs__opt_flag(cmd, "json"))
+        code = print_json(dibs__operands(cmd)[0], &change);
+    else if (!code && (*found || !looks_once(cmd)))
+        code = print_text(cmd, &change);
+    dibs_value_free(&change.value);
+    return code;
+}
+
+/* --count 0: there must be a value. */
+static int look_once(const dibs__command *cmd, dibs_watch *watch)
+{
+    dibs_error err = {0};
+    bool found;
+    int code = print_report(cmd, watch, &found);
+
+    if (code || found)
+        return code;
+    (void)dibsx_fail(&err, DIBS_NOTFOUND, "there is no value %s",
+                     dibs__operands(cmd)[0]);
+    return dibs__cli_fail(cmd, &err);
+}
+
 /* Prints reports until there were enough of them, or none came in time. */
 static int follow_value(const dibs__command *cmd, dibs_watch *watch)
 {
     int64_t count =
         dibs__opt_given(cmd, "count") ? dibs__opt_int(cmd, "count") : INT64_MAX;
     int code = 0;
+    bool found;
 
-    for (int64_t i = 0; !code && i < count; i++) {
-        dibs_change change = {.merged = false};
-
-        code = await_report(cmd, watch, &change);
-        if (!code && dibs__opt_flag(cmd, "json"))
-            code = print_json(dibs__operands(cmd)[0], &change);
-        else if (!code)
-            code = print_text(cmd, &change);
-        dibs_value_free(&change.value);
-    }
+    if (looks_once(cmd))
+        return look_once(cmd, watch);
+    for (int64_t i = 0; !code && i < count; i++)
+        code = print_report(cmd, watch, &found);
     return code;
 }
 
@@ -117,10 +147,10 @@ static int watch_value(const dibs__command *cmd)
 }
 
 static const dibs__option options[] = {
-    {DIBS__ROW_INT("count", "N", 1, INT64_MAX),
+    {DIBS__ROW_INT("count", "N", 0, INT64_MAX), .letter = 'n',
      .otherwise = "go on without end",
-     .help =
-         "End after so many reports. The first is the value that is there."},
+     .help = "End after so many reports. The first is the value that is there. "
+             "0 reports that one, and exits with 1 if there is none."},
     {DIBS__ROW_WAIT_LONG, .help = "Wait at most this long for each change."},
 };
 
@@ -143,6 +173,7 @@ const dibs__verb dibs__verb_state_watch = {
                 "Wait until a flag is set:\n"
                 "  dibs state watch ready | grep -qx yes\n",
     .exits = "0 --count reports were printed\n"
+             "1 --count 0, and there is no value\n"
              "75 no change came within --wait\n"
              "128+N ended by signal N\n",
     .options = "json",

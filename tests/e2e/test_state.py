@@ -138,7 +138,15 @@ class State(Case):
         self.assertEqual(self.ok("state", "watch", "--count", "1", "nothing"), "\n")
         late = self.dibs("state", "watch", "-w", "10ms", "k")
         self.assertEqual((late.returncode, late.stdout), (75, "v\n"))
-        self.fails(64, "state", "watch", "--count", "0", "k")
+        self.fails(64, "state", "watch", "--count", "-1", "k")
+
+    def test_watch_that_looks_once(self):
+        self.assertEqual(self.fails(1, "state", "watch", "-n", "0", "k"), "dibs: there is no value k\n")
+        self.assertEqual(self.dibs("state", "watch", "-n", "0", "k").stdout, "")
+        self.assertIsNone(self.json("state", "watch", "-n", "0", "--json", "k", code=1)["value"])
+        self.ok("state", "set", "k", "v")
+        self.assertEqual(self.ok("state", "watch", "-n", "0", "k"), "v\n")
+        self.assertEqual(self.json("state", "watch", "--count", "0", "--json", "k")["value"], "v")
 
     def test_watch_ends_with_its_reader(self):
         self.ok("state", "set", "k", "v")
