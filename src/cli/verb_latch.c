@@ -111,19 +111,23 @@ static int wait_latch(const dibs__command *cmd)
     return code;
 }
 
-static int show_latch(const dibs__command *cmd)
+static int print_latch(const dibs__command *cmd, dibs_client *cl)
 {
     dibs_latch_state at;
-    dibs_client *cl = NULL;
     dibs_error err = {0};
+
+    if (dibs_latch_show(cl, dibs__operands(cmd)[0], &at, &err) != DIBS_OK)
+        return dibs__cli_fail(cmd, &err);
+    return print_state(cmd, at.left, at.count);
+}
+
+static int show_latch(const dibs__command *cmd)
+{
+    dibs_client *cl = NULL;
     int code = dibs__cli_open(cmd, &cl);
 
-    if (code)
-        return code;
-    if (dibs_latch_show(cl, dibs__operands(cmd)[0], &at, &err) != DIBS_OK)
-        code = dibs__cli_fail(cmd, &err);
-    else
-        code = print_state(cmd, at.left, at.count);
+    if (!code)
+        code = print_latch(cmd, cl);
     dibs_close(cl);
     return code;
 }
@@ -190,6 +194,8 @@ static int reset_latch(const dibs__command *cmd)
 
         dibs__cli_change_end(cmd, cl, "latch-reset", name, rc);
         code = rc == DIBS_OK ? 0 : dibs__cli_fail(cmd, &err);
+        if (!code && dibs__opt_flag(cmd, "json"))
+            code = print_latch(cmd, cl);
     }
     dibs_close(cl);
     return code;
@@ -281,9 +287,10 @@ const dibs__verb dibs__verb_latch_reset = {
     .name = "latch reset",
     .operands = "NAME",
     .summary = "close a latch and forget its counts",
+    .about = "With --json it prints the latch as latch show does.\n",
     .exits = "0 it is closed\n"
              "1 nobody has counted\n",
-    .options = "reason",
+    .options = "json,reason",
     .min_operands = 1,
     .max_operands = 1,
     .run = reset_latch,

@@ -295,6 +295,34 @@ static dibs_queue_settings read_settings(const dibs__command *cmd)
     return set;
 }
 
+/* The settings that were given. */
+static int
+print_settings(const dibs__command *cmd, const dibs_queue_settings *set)
+{
+    const struct {
+        const char *key;
+        uint32_t field, number;
+    } pairs[] = {
+        {"cap", DIBS_QUEUE_SET_CAP, set->cap},
+        {"tries", DIBS_QUEUE_SET_TRIES, set->tries},
+        {"deads", DIBS_QUEUE_SET_DEADS, set->deads},
+        {"lost_max", DIBS_QUEUE_SET_LOST_MAX, set->lost_max},
+        {"keep_done", DIBS_QUEUE_SET_KEEP_DONE, set->keep_done},
+    };
+    dibs__report report;
+
+    if (!dibs__opt_flag(cmd, "json"))
+        return 0;
+    dibs__report_begin(&report);
+    dibsx_json_pair_text(&report.js, "name", dibs__operands(cmd)[0]);
+    for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++)
+        if (set->fields & pairs[i].field)
+            dibsx_json_pair_uint(&report.js, pairs[i].key, pairs[i].number);
+    if (set->fields & DIBS_QUEUE_SET_SERIAL)
+        dibsx_json_pair_bool(&report.js, "serial", set->serial);
+    return dibs__report_end(&report);
+}
+
 static int change_settings(const dibs__command *cmd)
 {
     dibs_queue_settings set = read_settings(cmd);
@@ -314,8 +342,8 @@ static int change_settings(const dibs__command *cmd)
     rc = dibs_queue_set(cl, dibs__operands(cmd)[0], &set, &err);
     dibs__cli_change_made(cmd, cl, "queue-set", dibs__operands(cmd)[0],
                           dibs__cli_change_reason(cmd), rc);
-    if (rc != DIBS_OK)
-        code = dibs__cli_fail(cmd, &err);
+    code =
+        rc == DIBS_OK ? print_settings(cmd, &set) : dibs__cli_fail(cmd, &err);
     dibs_close(cl);
     return code;
 }
@@ -324,8 +352,27 @@ static int change_settings(const dibs__command *cmd)
 typedef dibs_status
 queue_fn(dibs_client *cl, const char *queue, dibs_error *err);
 
-static int
-call_queue(const dibs__command *cmd, const char *action, queue_fn *call)
+/* Such a change, and its pair in the JSON. */
+typedef struct change {
+    const char *action;
+    queue_fn *call;
+    const char *key;
+    bool value;
+} change;
+
+static int print_change(const dibs__command *cmd, const change *made)
+{
+    dibs__report report;
+
+    if (!dibs__opt_flag(cmd, "json"))
+        return 0;
+    dibs__report_begin(&report);
+    dibsx_json_pair_text(&report.js, "name", dibs__operands(cmd)[0]);
+    dibsx_json_pair_bool(&report.js, made->key, made->value);
+    return dibs__report_end(&report);
+}
+
+static int change_queue(const dibs__command *cmd, const change *wanted)
 {
     dibs_client *cl = NULL;
     dibs_error err = {0};
@@ -334,28 +381,37 @@ call_queue(const dibs__command *cmd, const char *action, queue_fn *call)
 
     if (code)
         return code;
-    rc = call(cl, dibs__operands(cmd)[0], &err);
-    dibs__cli_change_made(cmd, cl, action, dibs__operands(cmd)[0],
+    rc = wanted->call(cl, dibs__operands(cmd)[0], &err);
+    dibs__cli_change_made(cmd, cl, wanted->action, dibs__operands(cmd)[0],
                           dibs__cli_change_reason(cmd), rc);
-    if (rc != DIBS_OK)
-        code = dibs__cli_fail(cmd, &err);
+    code =
+        rc == DIBS_OK ? print_change(cmd, wanted) : dibs__cli_fail(cmd, &err);
     dibs_close(cl);
     return code;
 }
 
 static int pause_queue(const dibs__command *cmd)
 {
-    return call_queue(cmd, "queue-pause", dibs_queue_pause);
+    static const change pause = {"queue-pause", dibs_queue_pause, "paused",
+                                 true};
+
+    return change_queue(cmd, &pause);
 }
 
 static int resume_queue(const dibs__command *cmd)
 {
-    return call_queue(cmd, "queue-resume", dibs_queue_resume);
+    static const change resume = {"queue-resume", dibs_queue_resume, "paused",
+                                  false};
+
+    return change_queue(cmd, &resume);
 }
 
 static int remove_queue(const dibs__command *cmd)
 {
-    return call_queue(cmd, "queue-rm", dibs_queue_remove);
+    static const change removal = {"queue-rm", dibs_queue_remove, "removed",
+                                   true};
+
+    return change_queue(cmd, &removal);
 }
 
 static const dibs__option options[] = {
@@ -439,7 +495,7 @@ const dibs__verb dibs__verb_queue_set = {
     .examples = "Three attempts, and no more than 10,000 items:\n"
                 "  dibs queue set mail --tries 3 --cap 10000\n",
     .exits = "0 changed\n",
-    .options = "reason",
+    .options = "json,reason",
     .min_operands = 1,
     .max_operands = 1,
     .kind = DIBS__QUEUES,
@@ -453,7 +509,7 @@ const dibs__verb dibs__verb_queue_pause = {
     .about = "Pushes go on, and so does the work on items that are out. "
              "A paused queue stays so until dibs queue resume.\n",
     .exits = "0 paused, also if it was\n",
-    .options = "reason",
+    .options = "json,reason",
     .min_operands = 1,
     .max_operands = 1,
     .kind = DIBS__QUEUES,
@@ -465,7 +521,7 @@ const dibs__verb dibs__verb_queue_resume = {
     .operands = "NAME",
     .summary = "deliver again",
     .exits = "0 resumed, also if it was not paused\n",
-    .options = "reason",
+    .options = "json,reason",
     .min_operands = 1,
     .max_operands = 1,
     .kind = DIBS__QUEUES,
@@ -479,7 +535,7 @@ const dibs__verb dibs__verb_queue_rm = {
     .exits = "0 removed\n"
              "1 there is no such queue\n"
              "75 it has items, dead letters or workers; purge it first\n",
-    .options = "reason",
+    .options = "json,reason",
     .min_operands = 1,
     .max_operands = 1,
     .kind = DIBS__QUEUES,

@@ -220,7 +220,23 @@ static dibs_status read_token(const dibs__command *cmd,
 typedef dibs_status
 settle_fn(const dibs__command *cmd, dibs_item *item, dibs_error *err);
 
-static int settle_item(const dibs__command *cmd, settle_fn *settle)
+static int print_outcome(const dibs__command *cmd, const dibs_item *item,
+                         const char *outcome)
+{
+    dibs__report report;
+
+    if (!dibs__opt_flag(cmd, "json"))
+        return 0;
+    dibs__report_begin(&report);
+    dibsx_json_pair_text(&report.js, "name", dibs__operands(cmd)[0]);
+    dibsx_json_pair_uint(&report.js, "id", dibs_item_id(item));
+    dibsx_json_pair_uint(&report.js, "attempt", dibs_item_attempt(item));
+    dibsx_json_pair_text(&report.js, "outcome", outcome);
+    return dibs__report_end(&report);
+}
+
+static int
+settle_item(const dibs__command *cmd, settle_fn *settle, const char *outcome)
 {
     char token[DIBS_ITEM_TOKEN_SIZE];
     dibs_queue *queue = NULL;
@@ -240,8 +256,8 @@ static int settle_item(const dibs__command *cmd, settle_fn *settle)
         rc = dibs_queue_adopt(queue, token, &item, &err);
     if (rc == DIBS_OK)
         rc = settle(cmd, item, &err);
-    if (rc != DIBS_OK)
-        code = dibs__cli_fail(cmd, &err);
+    code = rc == DIBS_OK ? print_outcome(cmd, item, outcome)
+                         : dibs__cli_fail(cmd, &err);
     dibs_item_free(item);
     dibs_queue_free(queue);
     dibs_close(cl);
@@ -276,7 +292,7 @@ extend(const dibs__command *cmd, dibs_item *item, dibs_error *err)
 
 static int ack_item(const dibs__command *cmd)
 {
-    return settle_item(cmd, ack);
+    return settle_item(cmd, ack, "acked");
 }
 
 static int nack_item(const dibs__command *cmd)
@@ -286,12 +302,13 @@ static int nack_item(const dibs__command *cmd)
                       "give one of them");
         return DIBS__EXIT_USAGE;
     }
-    return settle_item(cmd, nack);
+    return settle_item(cmd, nack,
+                       dibs__opt_flag(cmd, "dead") ? "dead" : "nacked");
 }
 
 static int extend_item(const dibs__command *cmd)
 {
-    return settle_item(cmd, extend);
+    return settle_item(cmd, extend, "extended");
 }
 
 static const dibs__option options[] = {
@@ -359,6 +376,7 @@ const dibs__verb dibs__verb_queue_ack = {
     .summary = "say that the work on a popped item is done",
     .exits = "0 accepted: the item is gone\n"
              "122 the token is over: the item came back, or is settled\n",
+    .options = "json",
     .min_operands = 1,
     .max_operands = 2,
     .kind = DIBS__QUEUES,
@@ -373,6 +391,7 @@ const dibs__verb dibs__verb_queue_nack = {
              "try.\n",
     .exits = "0 accepted\n"
              "122 the token is over: the item came back, or is settled\n",
+    .options = "json",
     .min_operands = 1,
     .max_operands = 2,
     .kind = DIBS__QUEUES,
@@ -385,7 +404,7 @@ const dibs__verb dibs__verb_queue_extend = {
     .summary = "keep a popped item for --ttl from now on",
     .exits = "0 extended\n"
              "122 the token is over: the item came back, or is settled\n",
-    .options = "ttl",
+    .options = "json,ttl",
     .min_operands = 1,
     .max_operands = 2,
     .kind = DIBS__QUEUES,

@@ -17,8 +17,11 @@ class Latch(Case):
         self.assertTrue(json.loads(waiter.stdout.readline())["open"])
         self.assertEqual(waiter.wait(), 0)
         self.assertEqual(self.ok("latch", "wait", "batch", "-n", "3", "-w", "0"), "")
-        self.ok("latch", "reset", "batch")
+        self.assertEqual(self.ok("latch", "reset", "batch"), "")
         self.assertEqual(self.ok("latch", "show", "batch"), "3 of 3 left\n")
+        self.ok("latch", "count-down", "batch", "-n", "3")
+        told = self.json("latch", "reset", "batch", "--json")
+        self.assertEqual((told["name"], told["open"], told["count"], told["left"]), ("batch", False, 3, 3))
 
     def test_a_wait_in_vain_tells_what_is_left(self):
         told = self.json("latch", "wait", "batch", "-n", "2", "-w", "0", "--json", code=75)

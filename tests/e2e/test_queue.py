@@ -151,6 +151,18 @@ class Pop(QueueCase):
         self.assertEqual(self.stats("ready", "later", "out", "dead"), [0, 0, 0, 1])
         self.assertEqual(self.ok("queue", "purge", "q", "--dead", "--yes"), "1\n")
 
+    def test_json_tells_what_became_of_the_item(self):
+        self.push("one")
+        for words, outcome in ((["extend", "--ttl", span(60)], "extended"), (["nack", "--delay", "0"], "nacked"),
+                               (["nack", "--dead"], "dead"), (["ack"], "acked")):
+            if outcome == "acked":
+                self.ok("queue", "redrive", "q", "--yes")
+            item = self.pop() if outcome != "nacked" else item
+            told = self.json("queue", words[0], "q", item["token"], *words[1:], "--json")
+            self.assertEqual([told[key] for key in ("name", "id", "attempt", "outcome")],
+                             ["q", item["id"], item["attempt"], outcome])
+        self.assertEqual(self.dibs("queue", "ack", "q", item["token"], "--json").stdout, "")
+
     def test_backoff(self):
         self.push("one")
         self.ok("queue", "nack", "q", self.pop()["token"])

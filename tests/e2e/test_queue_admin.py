@@ -29,6 +29,13 @@ class QueueAdmin(Case):
         self.ok("queue", "rm", "mail")
         self.fails(1, "queue", "stats", "mail")
 
+    def test_json_tells_what_was_changed(self):
+        told = self.json("queue", "set", "mail", "--tries", "3", "--serial", "yes", "--json")
+        self.assertEqual(told, {"schema": 1, "name": "mail", "tries": 3, "serial": True})
+        for verb, key, value in (("pause", "paused", True), ("resume", "paused", False), ("rm", "removed", True)):
+            self.assertEqual(self.json("queue", verb, "mail", "--json"), {"schema": 1, "name": "mail", key: value})
+        self.assertEqual(self.dibs("queue", "rm", "mail", "--json").stdout, "")
+
     def trail(self, begins=""):
         return [(e["action"], e["name"], e["reason"]) for e in self.json("trail", begins, "--json")["trail"]]
 
