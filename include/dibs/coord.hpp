@@ -1,5 +1,5 @@
-/* coord.hpp - coordination in C++: watches, events, elections, groups, barriers, latches, limits,
- * breakers and the health check. See dibs/dibs.hpp. */
+/* coord.hpp - coordination in C++: watches, elections, groups, barriers, latches, limits, breakers
+ * and the health check. See dibs/dibs.hpp. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_COORD_HPP
 #define DIBS_COORD_HPP
@@ -140,176 +140,6 @@ class bell
     std::unique_ptr<dibs_bell, freer> bell_;
 };
 
-/* An event of a topic, or a range of positions that are gone; see dibs/events.h. */
-struct event {
-    dibs_event_kind kind = DIBS_EVENT;
-    uint64_t position = 0;
-    int64_t wall_us = 0;
-    std::string data;
-    uint64_t from = 0, to = 0; /* of a gap and a fork */
-};
-
-/* Appends an event. Its position. */
-inline uint64_t append_event(const client &cl, const std::string &topic,
-                             const std::string &data,
-                             dibs_append_opts opts = dibs_append_opts())
-{
-    dibs_error err = dibs_error();
-    uint64_t position = 0;
-
-    opts.size = sizeof(opts);
-    detail::must(dibs_events_append(cl.get(), topic.c_str(), data.data(),
-                                    data.size(), &opts, &position, &err),
-                 err);
-    return position;
-}
-
-/* A reader of a topic; see dibs/events.h.
- *
- *     dibs::reader orders(db, "orders", dibs::reader::from_position(last));
- *     dibs::event event;
- *     while (orders.next(event, 30s)) handle(event.data); */
-class reader
-{
-  public:
-    reader(const client &cl, const std::string &topic,
-           dibs_reader_opts opts = dibs_reader_opts())
-    {
-        dibs_reader *made = nullptr;
-        dibs_error err = dibs_error();
-
-        opts.size = sizeof(opts);
-        detail::must(dibs_reader_new(cl.get(), topic.c_str(), &opts, &made,
-                                     &err),
-                     err);
-        reader_.reset(made);
-    }
-    static dibs_reader_opts from_start()
-    {
-        dibs_reader_opts opts = dibs_reader_opts();
-
-        opts.start = DIBS_FROM_START;
-        return opts;
-    }
-    static dibs_reader_opts from_position(uint64_t position)
-    {
-        dibs_reader_opts opts = dibs_reader_opts();
-
-        opts.start = DIBS_FROM_POSITION;
-        opts.position = position;
-        return opts;
-    }
-    static dibs_reader_opts from_time(int64_t wall_us)
-    {
-        dibs_reader_opts opts = dibs_reader_opts();
-
-        opts.start = DIBS_FROM_TIME;
-        opts.wall_us = wall_us;
-        return opts;
-    }
-    /* False: no event in time, or cancelled. */
-    DIBS_MUST_CHECK bool next(event &out, milliseconds wait = milliseconds(-1))
-    {
-        dibs_error err = dibs_error();
-        dibs_event raw = dibs_event();
-        dibs_status rc = dibs_reader_next(get(), wait.count(), &raw, &err);
-
-        if (rc == DIBS_TIMEOUT || rc == DIBS_CANCELLED)
-            return false;
-        detail::must(rc, err);
-        out.kind = raw.kind;
-        out.position = raw.position;
-        out.wall_us = raw.wall_us;
-        out.from = raw.from;
-        out.to = raw.to;
-        out.data.clear();
-        if (raw.len > 0)
-            out.data.assign(static_cast<const char *>(raw.data), raw.len);
-        return true;
-    }
-    uint64_t position() const noexcept
-    {
-        return dibs_reader_position(get());
-    }
-    void cancel() noexcept
-    {
-        dibs_reader_cancel(get());
-    }
-    dibs_reader *get() const noexcept
-    {
-        return reader_.get();
-    }
-
-  private:
-    struct freer {
-        void operator()(dibs_reader *reader) const noexcept
-        {
-            dibs_reader_free(reader);
-        }
-    };
-    std::unique_ptr<dibs_reader, freer> reader_;
-};
-
-/* Sends a message to all that listen now; see dibs/events.h. */
-inline void send_message(const client &cl, const std::string &topic,
-                         const std::string &data)
-{
-    dibs_error err = dibs_error();
-
-    detail::must(dibs_message_send(cl.get(), topic.c_str(), data.data(),
-                                   data.size(), &err),
-                 err);
-}
-
-/* A listener for the messages of a topic; see dibs/events.h. */
-class listener
-{
-  public:
-    listener(const client &cl, const std::string &topic)
-    {
-        dibs_listener *made = nullptr;
-        dibs_error err = dibs_error();
-
-        detail::must(dibs_listener_new(cl.get(), topic.c_str(), &made, &err),
-                     err);
-        listener_.reset(made);
-    }
-    /* False: no message in time, or cancelled. `missed`: messages may have been lost. */
-    DIBS_MUST_CHECK bool next(std::string &out, bool &missed,
-                              milliseconds wait = milliseconds(-1))
-    {
-        dibs_error err = dibs_error();
-        dibs_message raw = dibs_message();
-        dibs_status rc = dibs_listener_next(get(), wait.count(), &raw, &err);
-
-        if (rc == DIBS_TIMEOUT || rc == DIBS_CANCELLED)
-            return false;
-        detail::must(rc, err);
-        missed = raw.missed;
-        out.clear();
-        if (raw.len > 0)
-            out.assign(static_cast<const char *>(raw.data), raw.len);
-        return true;
-    }
-    void cancel() noexcept
-    {
-        dibs_listener_cancel(get());
-    }
-    dibs_listener *get() const noexcept
-    {
-        return listener_.get();
-    }
-
-  private:
-    struct freer {
-        void operator()(dibs_listener *listener) const noexcept
-        {
-            dibs_listener_free(listener);
-        }
-    };
-    std::unique_ptr<dibs_listener, freer> listener_;
-};
-
 /* A candidate of an election; see dibs/elect.h. The destructor resigns.
  *
  *     dibs::election election(db, "scheduler");
@@ -388,6 +218,67 @@ class election
         }
     };
     std::unique_ptr<dibs_election, freer> election_;
+};
+
+/* Looks who leads; term is 0 if nobody does. */
+inline dibs_leader get_leader(const client &cl, const std::string &name)
+{
+    dibs_leader found = dibs_leader();
+    dibs_error err = dibs_error();
+    dibs_status rc = dibs_leader_get(cl.get(), name.c_str(), &found, &err);
+
+    if (rc != DIBS_NOTFOUND)
+        detail::must(rc, err);
+    return found;
+}
+
+/* A watch of who leads; see dibs/elect.h.
+ *
+ *     dibs::leader_watch watch(db, "scheduler");
+ *     dibs_leader now;
+ *     while (watch.next(now)) use(now.member); */
+class leader_watch
+{
+  public:
+    leader_watch(const client &cl, const std::string &name)
+    {
+        dibs_leader_watch *made = nullptr;
+        dibs_error err = dibs_error();
+
+        detail::must(
+            dibs_leader_watch_new(cl.get(), name.c_str(), &made, &err), err);
+        watch_.reset(made);
+    }
+    /* False: no change in time, or cancelled. */
+    DIBS_MUST_CHECK bool
+    next(dibs_leader &out, milliseconds wait = milliseconds(-1))
+    {
+        dibs_error err = dibs_error();
+        dibs_status rc =
+            dibs_leader_watch_next(get(), wait.count(), &out, &err);
+
+        if (rc == DIBS_TIMEOUT || rc == DIBS_CANCELLED)
+            return false;
+        detail::must(rc, err);
+        return true;
+    }
+    void cancel() noexcept
+    {
+        dibs_leader_watch_cancel(get());
+    }
+    dibs_leader_watch *get() const noexcept
+    {
+        return watch_.get();
+    }
+
+  private:
+    struct freer {
+        void operator()(dibs_leader_watch *watch) const noexcept
+        {
+            dibs_leader_watch_free(watch);
+        }
+    };
+    std::unique_ptr<dibs_leader_watch, freer> watch_;
 };
 
 /* A member of a group, as long as the object lives; see dibs/members.h.
@@ -558,6 +449,35 @@ class barrier
     std::unique_ptr<dibs_barrier, freer> barrier_;
 };
 
+/* A barrier and the parties that have a seat; see dibs/barrier.h. */
+struct barrier_view {
+    struct party {
+        std::string who;
+        bool arrived;
+        milliseconds left; /* until its seat ends, if it is not renewed */
+    };
+    dibs_barrier_state state;
+    std::vector<party> parties; /* the one that sat first first */
+};
+
+/* Throws with DIBS_NOTFOUND if no party has a seat. */
+inline barrier_view show_barrier(const client &cl, const std::string &name)
+{
+    barrier_view found = barrier_view();
+    dibs_error err = dibs_error();
+    dibs_barrier_party_fn *note = [](const dibs_barrier_party *party,
+                                     void *arg) {
+        static_cast<barrier_view *>(arg)->parties.push_back(
+            {party->who, party->arrived, milliseconds(party->left_ms)});
+        return true;
+    };
+
+    detail::must(dibs_barrier_show(cl.get(), name.c_str(), &found.state, note,
+                                   &found, &err),
+                 err);
+    return found;
+}
+
 /* The names of the barriers that begin so, in the order of their bytes. */
 inline std::vector<std::string>
 barriers(const client &cl, const std::string &begins = std::string())
@@ -616,6 +536,15 @@ class latch
         dibs_error err = dibs_error();
 
         detail::must(dibs_latch_reset(cl_, name_.c_str(), &err), err);
+    }
+    /* Throws with DIBS_NOTFOUND if nobody has counted. */
+    DIBS_MUST_CHECK dibs_latch_state show() const
+    {
+        dibs_latch_state state = dibs_latch_state();
+        dibs_error err = dibs_error();
+
+        detail::must(dibs_latch_show(cl_, name_.c_str(), &state, &err), err);
+        return state;
     }
 
   private:
@@ -715,6 +644,11 @@ class limit
     milliseconds retry() const noexcept
     {
         return milliseconds(dibs_limit_retry_ms(get()));
+    }
+    /* The tokens left after the last answer of the store. */
+    int64_t remaining() const noexcept
+    {
+        return dibs_limit_remaining(get());
     }
     dibs_limit *get() const noexcept
     {

@@ -18,6 +18,7 @@
 
 #include <dibs/client.hpp>
 #include <dibs/coord.hpp>
+#include <dibs/events.hpp>
 #include <dibs/jobs.hpp>
 #include <dibs/lock.hpp>
 #include <dibs/queue.hpp>

@@ -11,6 +11,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace dibs
 {
@@ -94,6 +95,18 @@ class push_options
 
   private:
     friend class queue;
+
+    /* Valid as long as these options are. */
+    dibs_push_opts get() const
+    {
+        dibs_push_opts opts = raw_;
+
+        if (!dedup_.empty())
+            opts.dedup_id = dedup_.c_str();
+        if (!to_.empty())
+            opts.to = to_.c_str();
+        return opts;
+    }
 
     dibs_push_opts raw_;
     std::string dedup_, to_;
@@ -181,6 +194,15 @@ class item
 
         detail::must(dibs_item_extend(get(), limit.count(), &err), err);
     }
+    /* The token with which another process settles it; see queue::adopt(). */
+    DIBS_MUST_CHECK std::string detach()
+    {
+        char token[DIBS_ITEM_TOKEN_SIZE];
+        dibs_error err = dibs_error();
+
+        detail::must(dibs_item_detach(get(), token, &err), err);
+        return token;
+    }
     dibs_item *get() const noexcept
     {
         return item_.get();
@@ -227,18 +249,34 @@ class queue
     uint64_t
     push(const std::string &data, const push_options &options = push_options())
     {
-        dibs_push_opts opts = options.raw_;
+        dibs_push_opts opts = options.get();
         dibs_pushed pushed = dibs_pushed();
         dibs_error err = dibs_error();
 
-        if (!options.dedup_.empty())
-            opts.dedup_id = options.dedup_.c_str();
-        if (!options.to_.empty())
-            opts.to = options.to_.c_str();
         detail::must(dibs_queue_push(get(), data.data(), data.size(), &opts,
                                      &pushed, &err),
                      err);
         return pushed.id;
+    }
+    /* Up to DIBS_QUEUE_BATCH items with the same options: all or none. Their ids. */
+    std::vector<uint64_t>
+    push_many(const std::vector<std::string> &data,
+              const push_options &options = push_options())
+    {
+        dibs_push_opts opts = options.get();
+        std::vector<dibs_push_item> items;
+        std::vector<dibs_pushed> pushed(data.size());
+        std::vector<uint64_t> ids;
+        dibs_error err = dibs_error();
+
+        for (const std::string &one : data)
+            items.push_back({one.data(), one.size(), nullptr});
+        detail::must(dibs_queue_push_many(get(), items.data(), items.size(),
+                                          &opts, pushed.data(), &err),
+                     err);
+        for (const dibs_pushed &one : pushed)
+            ids.push_back(one.id);
+        return ids;
     }
     /* An item that is false: none came in time, or cancelled. */
     DIBS_MUST_CHECK item reserve(milliseconds wait = milliseconds(-1))
@@ -249,6 +287,35 @@ class queue
 
         if (rc != DIBS_BUSY && rc != DIBS_TIMEOUT && rc != DIBS_CANCELLED)
             detail::must(rc, err);
+        return item(raw);
+    }
+    /* Up to `max` items, DIBS_QUEUE_BATCH at most; as soon as there is one. Empty: none
+     * came in time, or cancelled. */
+    DIBS_MUST_CHECK std::vector<item>
+    reserve_many(std::size_t max, milliseconds wait = milliseconds(-1))
+    {
+        std::vector<dibs_item *> raw(max);
+        std::vector<item> items;
+        std::size_t count = 0;
+        dibs_error err = dibs_error();
+        dibs_status rc;
+
+        items.reserve(max);
+        rc = dibs_queue_reserve_many(get(), wait.count(), raw.data(), max,
+                                     &count, &err);
+        if (rc != DIBS_BUSY && rc != DIBS_TIMEOUT && rc != DIBS_CANCELLED)
+            detail::must(rc, err);
+        for (std::size_t i = 0; i < count; i++)
+            items.emplace_back(raw[i]);
+        return items;
+    }
+    /* The item of a token of item::detach(): it can be settled and extended. */
+    DIBS_MUST_CHECK item adopt(const std::string &token)
+    {
+        dibs_item *raw = nullptr;
+        dibs_error err = dibs_error();
+
+        detail::must(dibs_queue_adopt(get(), token.c_str(), &raw, &err), err);
         return item(raw);
     }
     /* Acks an item, and reserves the next one in its place, in one request. False:

@@ -302,8 +302,11 @@ static void latches(dibs::client &db)
     CHECK(batch.wait());
     batch.reset();
     CHECK(!batch.wait(milliseconds(0)));
+    CHECK(batch.show().left == 2 && batch.show().count == 2);
     CHECK(thrown([&] { dibs::latch(db, "batch", 3).count_down(); }) ==
           DIBS_MISMATCH);
+    CHECK(thrown([&] { CHECK(dibs::latch(db, "none", 3).show().left); }) ==
+          DIBS_NOTFOUND);
 }
 
 static void queues(dibs::client &db)
@@ -338,6 +341,48 @@ static void queues(dibs::client &db)
     });
     CHECK(done == 10);
     CHECK(!jobs.reserve());
+}
+
+static void many_items(dibs::client &db)
+{
+    dibs::queue jobs(db, "many");
+    std::vector<uint64_t> ids =
+        jobs.push_many({"one", "two"}, dibs::push_options().priority(1));
+    std::vector<dibs::item> items = jobs.reserve_many(10);
+
+    CHECK(ids.size() == 2 && ids[0] < ids[1]);
+    CHECK(items.size() == 2 && items[0].data() == "one");
+    CHECK(items[0].id() == ids[0] && items[1].id() == ids[1]);
+    CHECK(dibs_item_priority(items[0].get()) == 1);
+    items[0].ack();
+    items[1].ack();
+    CHECK(jobs.reserve_many(1, milliseconds(0)).empty());
+    CHECK(jobs.push_many({"x", "x"}, dibs::push_options().dedup("x"))[0] > 0);
+    CHECK(thrown([&] { CHECK(jobs.reserve_many(DIBS_QUEUE_BATCH + 1).empty()); }) ==
+          DIBS_INVALID);
+    CHECK(thrown([&] {
+              jobs.push_many(
+                  std::vector<std::string>(DIBS_QUEUE_BATCH + 1, "x"));
+          }) == DIBS_INVALID);
+}
+
+static void handed_items(dibs::client &db)
+{
+    dibs::queue jobs(db, "handed"), others(db, "handed");
+    uint64_t id = jobs.push("one");
+    std::string token;
+
+    {
+        dibs::item job = jobs.reserve();
+
+        token = job.detach();
+    }
+    CHECK(!others.reserve(milliseconds(0)));
+    dibs::item adopted = others.adopt(token);
+    CHECK(adopted && adopted.id() == id);
+    adopted.ack();
+    CHECK(thrown([&] { others.adopt(token).ack(); }) == DIBS_LOST);
+    CHECK(thrown([&] { CHECK(others.adopt("nonsense")); }) == DIBS_INVALID);
 }
 
 static void operated_queues(dibs::client &db)
@@ -380,6 +425,57 @@ static void events(dibs::client &db)
     CHECK(later.next(got) && got.position == second);
     CHECK(thrown([&] { dibs::append_event(db, "dibs.x", "x"); }) ==
           DIBS_INVALID);
+}
+
+static void topics(dibs::client &db)
+{
+    dibs_reader_opts opts = dibs::reader::from_start();
+    dibs::event got;
+    uint64_t first = dibs::append_event(db, "topic", "one");
+    uint64_t last = dibs::append_event(db, "topic", "two");
+
+    opts.group = "readers";
+    {
+        dibs::reader one(db, "topic", opts);
+
+        CHECK(one.next(got) && got.position == first);
+        one.commit();
+    }
+    CHECK(dibs::reader(db, "topic", opts).next(got) && got.position == last);
+    CHECK(thrown([&] { dibs::reader(db, "topic").commit(); }) == DIBS_INVALID);
+    CHECK(dibs::show_events(db, "topic").count == 2);
+    CHECK(dibs::show_events(db, "topic").last == last);
+    CHECK(dibs::trim_events(db, "topic", first) == 1);
+    CHECK(dibs::show_events(db, "topic").first == last);
+    CHECK(dibs::trim_events(db, "topic") == 1);
+    CHECK(dibs::show_events(db, "topic").count == 0);
+}
+
+// A subscription that is replaced or left calls its function no more.
+static void subscriptions(dibs::client &db)
+{
+    std::atomic<int> old_calls(0), calls(0);
+    dibs::subscription kept(
+        db, "subscribed", [&](const dibs::event &) { old_calls++; });
+
+    dibs::append_event(db, "subscribed", "one");
+    while (old_calls < 1)
+        std::this_thread::yield();
+    kept = dibs::subscription(
+        db, "subscribed",
+        [&](const dibs::event &event) { calls += event.data == "one" ? 1 : 10; },
+        dibs::reader::from_start());
+    dibs::append_event(db, "subscribed", "two");
+    while (calls < 11)
+        std::this_thread::yield();
+    CHECK(old_calls == 1 && calls == 11);
+    dibs::subscription moved(std::move(kept));
+    dibs::append_event(db, "subscribed", "one");
+    while (calls < 12)
+        std::this_thread::yield();
+    CHECK(thrown([&] {
+              dibs::subscription bad(db, "", [](const dibs::event &) {});
+          }) == DIBS_INVALID);
 }
 
 static void messages(dibs::client &db)
@@ -429,6 +525,12 @@ static void barriers(dibs::client &db)
 
     CHECK(alone.wait() > first);
     CHECK(dibs::barriers(db) == std::vector<std::string>{"alone"});
+    dibs::barrier_view seen = dibs::show_barrier(db, "alone");
+    CHECK(seen.state.parties == 1 && seen.state.arrived == 0);
+    CHECK(seen.parties.size() == 1 && !seen.parties[0].arrived);
+    CHECK(seen.parties[0].who.find("one") != std::string::npos);
+    CHECK(seen.parties[0].left.count() > 0);
+    CHECK(thrown([&] { dibs::show_barrier(db, "none"); }) == DIBS_NOTFOUND);
     CHECK(early.wait(err) == DIBS_TIMEOUT);
     CHECK(thrown([&] { early.wait(); }) == DIBS_TIMEOUT);
     std::thread other([&] { (void)late.wait(); });
@@ -462,11 +564,19 @@ static void watches(dibs::client &db)
 static void elections(dibs::client &db)
 {
     dibs::election one(db, "elected");
+    dibs::leader_watch watch(db, "elected");
+    dibs_leader leader = dibs::get_leader(db, "elected");
     dibs_election_opts opts = dibs_election_opts();
 
+    CHECK(leader.term == 0 && leader.candidates == 0);
+    CHECK(watch.next(leader) && leader.term == 0);
     CHECK(!one.leads() && one.term() == 0);
     CHECK(one.wait());
     CHECK(one.leads() && one.term() > 0);
+    CHECK(dibs::get_leader(db, "elected").term == one.term());
+    CHECK(watch.next(leader) && leader.term == one.term());
+    CHECK(!watch.next(leader, milliseconds(0)));
+    CHECK(thrown([&] { dibs::leader_watch bad(db, ""); }) == DIBS_INVALID);
     opts.member = "two";
     {
         dibs::election two(db, "elected", opts);
@@ -547,7 +657,7 @@ static void limits(dibs::client &db)
     dibs::limit moved(std::move(limit));
     CHECK(moved.take(1, err) == DIBS_OK);
     CHECK(!moved.take());
-    CHECK(moved.retry().count() > 0);
+    CHECK(moved.retry().count() > 0 && moved.remaining() == 0);
     CHECK(thrown([&] { CHECK(moved.take(3)); }) == DIBS_INVALID);
     CHECK(thrown([&] { dibs::limit bad(db, "x", dibs::limit_options(0)); }) ==
           DIBS_INVALID);
@@ -641,7 +751,11 @@ int main(int argc, char **argv)
     latches(db);
     operated_queues(db);
     queues(db);
+    many_items(db);
+    handed_items(db);
     events(db);
+    topics(db);
+    subscriptions(db);
     messages(db);
     groups(db);
     barriers(db);
