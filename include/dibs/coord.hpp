@@ -519,6 +519,21 @@ class latch
                      err);
         return left;
     }
+    /* The same for the generation that show() had. Throws with DIBS_STALE after a
+     * reset. */
+    uint32_t count_down_in(uint64_t generation,
+                           const std::string &id = std::string())
+    {
+        dibs_latch_state state = dibs_latch_state();
+        dibs_error err = dibs_error();
+
+        detail::must(
+            dibs_latch_count_down_in(cl_, name_.c_str(), count_, generation,
+                                     id.empty() ? nullptr : id.c_str(), &state,
+                                     &err),
+            err);
+        return state.left;
+    }
     /* False: it did not open in time, or the client was closed. */
     DIBS_MUST_CHECK bool wait(milliseconds wait = milliseconds(-1))
     {

@@ -35,6 +35,14 @@ DIBS_API DIBS_MUST_CHECK dibs_status
 dibs_latch_count_down(dibs_client *client, const char *name, uint32_t count,
                       const char *id, uint32_t *left, dibs_error *err);
 
+/* The same for one generation, as dibs_latch_show() has it: a count that comes after a
+ * reset changes nothing. 0: the one that gathers. *out (may be NULL) is the latch after
+ * the call; zeroed on failure.
+ *   DIBS_STALE  the latch has another generation, or there is none any more */
+DIBS_API DIBS_MUST_CHECK dibs_status dibs_latch_count_down_in(
+    dibs_client *client, const char *name, uint32_t count, uint64_t generation,
+    const char *id, dibs_latch_state *out, dibs_error *err);
+
 /* Waits until the latch is open, for wait_ms at most. -1: without limit; 0: looks
  * once. Nobody need have counted yet. While the store is out of reach, the call goes
  * on trying; the log has one line then ("latch").

@@ -7,6 +7,7 @@
 #include "cli/print.h"
 #include "cli/verbs.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 
 /* False after a message: -n is missing. */
@@ -20,32 +21,49 @@ static bool find_count(const dibs__command *cmd, uint32_t *count)
     return false;
 }
 
-static int print_state(const dibs__command *cmd, uint32_t left, uint32_t count)
+static void print_left(const dibs_latch_state *at)
+{
+    if (at->left)
+        printf("%u of %u left", (unsigned)at->left, (unsigned)at->count);
+    else
+        printf("open");
+}
+
+/* Without a generation if that is not known. */
+static int print_json(const dibs__command *cmd, const dibs_latch_state *at)
 {
     dibs__report report;
 
-    if (!dibs__opt_flag(cmd, "json")) {
-        if (left)
-            printf("%u of %u left\n", (unsigned)left, (unsigned)count);
-        else
-            printf("open\n");
-        return dibs__out_done();
-    }
     dibs__report_begin(&report);
     dibsx_json_pair_text(&report.js, "name", dibs__operands(cmd)[0]);
-    dibsx_json_pair_bool(&report.js, "open", left == 0);
-    dibsx_json_pair_uint(&report.js, "count", count);
-    dibsx_json_pair_uint(&report.js, "left", left);
+    dibsx_json_pair_bool(&report.js, "open", at->left == 0);
+    dibsx_json_pair_uint(&report.js, "count", at->count);
+    dibsx_json_pair_uint(&report.js, "left", at->left);
+    if (at->generation)
+        dibsx_json_pair_uint(&report.js, "generation", at->generation);
     return dibs__report_end(&report);
+}
+
+static int print_counted(const dibs__command *cmd, const dibs_latch_state *at)
+{
+    if (dibs__opt_flag(cmd, "json"))
+        return print_json(cmd, at);
+    print_left(at);
+    putchar('\n');
+    return dibs__out_done();
 }
 
 static int count_down(const dibs__command *cmd)
 {
     const char *id =
         dibs__opt_given(cmd, "id") ? dibs__opt_text(cmd, "id") : NULL;
+    uint64_t generation = dibs__opt_given(cmd, "generation")
+                              ? (uint64_t)dibs__opt_int(cmd, "generation")
+                              : 0;
+    dibs_latch_state at;
     dibs_client *cl = NULL;
     dibs_error err = {0};
-    uint32_t count, left;
+    uint32_t count;
     int code;
 
     if (!find_count(cmd, &count))
@@ -53,11 +71,11 @@ static int count_down(const dibs__command *cmd)
     code = dibs__cli_open(cmd, &cl);
     if (code)
         return code;
-    if (dibs_latch_count_down(cl, dibs__operands(cmd)[0], count, id, &left,
-                              &err) != DIBS_OK)
+    if (dibs_latch_count_down_in(cl, dibs__operands(cmd)[0], count, generation,
+                                 id, &at, &err) != DIBS_OK)
         code = dibs__cli_fail(cmd, &err);
     else if (!dibs__opt_flag(cmd, "quiet"))
-        code = print_state(cmd, left, count);
+        code = print_counted(cmd, &at);
     dibs_close(cl);
     return code;
 }
@@ -69,10 +87,10 @@ print_closed(const dibs__command *cmd, dibs_client *cl, uint32_t count)
     dibs_latch_state at;
     dibs_status rc = dibs_latch_show(cl, dibs__operands(cmd)[0], &at, NULL);
 
-    if (rc == DIBS_OK)
-        (void)print_state(cmd, at.left, at.count);
-    else if (rc == DIBS_NOTFOUND)
-        (void)print_state(cmd, count, count);
+    if (rc == DIBS_NOTFOUND)
+        at = (dibs_latch_state){.count = count, .left = count};
+    if (rc == DIBS_OK || rc == DIBS_NOTFOUND)
+        (void)print_json(cmd, &at);
 }
 
 /* The library says once that the store is out of reach. */
@@ -85,7 +103,7 @@ static int await_latch(const dibs__command *cmd, dibs_client *cl,
         dibs_latch_wait(cl, dibs__operands(cmd)[0], count, wait_ms, &err);
 
     if (rc == DIBS_OK)
-        return json ? print_state(cmd, 0, count) : 0;
+        return json ? print_json(cmd, &(dibs_latch_state){.count = count}) : 0;
     if (json && rc == DIBS_TIMEOUT)
         print_closed(cmd, cl, count);
     return dibs__cli_fail(cmd, &err);
@@ -118,7 +136,11 @@ static int print_latch(const dibs__command *cmd, dibs_client *cl)
 
     if (dibs_latch_show(cl, dibs__operands(cmd)[0], &at, &err) != DIBS_OK)
         return dibs__cli_fail(cmd, &err);
-    return print_state(cmd, at.left, at.count);
+    if (dibs__opt_flag(cmd, "json"))
+        return print_json(cmd, &at);
+    print_left(&at);
+    printf(", generation %" PRIu64 "\n", at.generation);
+    return dibs__out_done();
 }
 
 static int show_latch(const dibs__command *cmd)
@@ -150,6 +172,7 @@ static bool list_latch(const char *name, const dibs_latch_state *at, void *arg)
         dibsx_json_pair_bool(li->out, "open", at->left == 0);
         dibsx_json_pair_uint(li->out, "count", at->count);
         dibsx_json_pair_uint(li->out, "left", at->left);
+        dibsx_json_pair_uint(li->out, "generation", at->generation);
         dibsx_json_close(li->out, '}');
     } else {
         dibs__table_cell(li->out, name);
@@ -208,6 +231,10 @@ static const dibs__option options[] = {
     {DIBS__ROW_TEXT("id", "ID"), .otherwise = "an id of its own",
      .help = "The id that counts, once however often it is given: that of a "
              "job, for one."},
+    {DIBS__ROW_INT("generation", "N", 1, INT64_MAX),
+     .otherwise = "the one that gathers",
+     .help = "Count only in this generation, as latch show prints it: a count "
+             "that comes late, after a reset, changes nothing."},
     {DIBS__ROW_WAIT_LONG, .verbs = "latch wait",
      .help = "Wait at most this long, also for a store that is not up; 0 looks "
              "once."},
@@ -234,6 +261,7 @@ const dibs__verb dibs__verb_latch_count_down = {
     .examples = "At the end of each of 100 jobs:\n"
                 "  dibs latch count-down batch:42 -n 100 --id \"$JOB_ID\"\n",
     .exits = "0 counted, now or before\n"
+             "1 the latch has another generation than --generation\n"
              "64 the latch waits for another number\n",
     .options = "json",
     .min_operands = 1,
@@ -275,6 +303,8 @@ const dibs__verb dibs__verb_latch_show = {
     .name = "latch show",
     .operands = "NAME",
     .summary = "say how many are left",
+    .about = "Also prints the generation, a number that rises with each "
+             "reset.\n",
     .exits = "0 printed\n"
              "1 nobody has counted\n",
     .options = "json",

@@ -15,6 +15,7 @@
 #include "core/log.h"
 #include "core/names.h"
 #include "core/reach.h"
+#include <inttypes.h>
 #include <string.h>
 
 enum { KEEP_MS = 24 * 3600 * 1000 };
@@ -131,26 +132,46 @@ static dibs_status do_item(dibs_client *cl, dibs__meet *item, dibs_error *err)
     return item->rc;
 }
 
-static uint32_t left_of(const dibs__meet *item)
+static void read_state(const dibs__meet *item, dibs_latch_state *out)
 {
-    return item->here < item->parties ? item->parties - item->here : 0;
+    out->generation = item->number;
+    out->count = item->parties;
+    out->left = item->here < item->parties ? item->parties - item->here : 0;
+}
+
+static dibs_status
+fail_stale(const dibs_client *cl, const dibs__meet *item, dibs_error *err)
+{
+    const char *name = dibs__name_short(cl, item->name);
+
+    if (item->number == 0)
+        return dibsx_fail(err, DIBS_STALE,
+                          "generation %" PRIu64 " of the latch `%s` is over; "
+                          "there is no such latch now",
+                          item->after, name);
+    return dibsx_fail(err, DIBS_STALE,
+                      "generation %" PRIu64 " of the latch `%s` is over; it "
+                      "has generation %" PRIu64 " now",
+                      item->after, name, item->number);
 }
 
 dibs_status
-dibs_latch_count_down(dibs_client *cl, const char *name, uint32_t count,
-                      const char *id, uint32_t *left, dibs_error *err)
+dibs_latch_count_down_in(dibs_client *cl, const char *name, uint32_t count,
+                         uint64_t generation, const char *id,
+                         dibs_latch_state *out, dibs_error *err)
 {
     DIBSX_UNCANCEL;
     char full[DIBS_NAME_MAX + 1], own[DIBS_OWNER_SIZE];
     dibs__meet item = {.name = full,
                        .id = id ? id : own,
                        .verb = DIBS__COUNT,
+                       .after = generation,
                        .need = count,
                        .ttl_ms = KEEP_MS};
     dibs_status rc = begin_call(cl, name, full, err);
 
-    if (left)
-        *left = 0;
+    if (out)
+        memset(out, 0, sizeof(*out));
     if (rc == DIBS_OK)
         rc = check_count(count, err);
     if (rc == DIBS_OK && id)
@@ -161,9 +182,23 @@ dibs_latch_count_down(dibs_client *cl, const char *name, uint32_t count,
         return dibsx_fail(err, DIBS_UNAVAIL,
                           "the system has no random numbers now");
     rc = do_item(cl, &item, err);
-    if (left && rc <= DIBS_BUSY)
-        *left = left_of(&item);
+    if (rc == DIBS_STALE)
+        return fail_stale(cl, &item, err);
+    if (out && rc <= DIBS_BUSY)
+        read_state(&item, out);
     return rc == DIBS_BUSY ? DIBS_OK : rc;
+}
+
+dibs_status
+dibs_latch_count_down(dibs_client *cl, const char *name, uint32_t count,
+                      const char *id, uint32_t *left, dibs_error *err)
+{
+    dibs_latch_state at;
+    dibs_status rc = dibs_latch_count_down_in(cl, name, count, 0, id, &at, err);
+
+    if (left)
+        *left = at.left;
+    return rc;
 }
 
 dibs_status dibs_latch_show(dibs_client *cl, const char *name,
@@ -179,9 +214,7 @@ dibs_status dibs_latch_show(dibs_client *cl, const char *name,
         rc = do_item(cl, &item, err);
     if (rc > DIBS_BUSY)
         return rc;
-    out->generation = item.number;
-    out->count = item.parties;
-    out->left = left_of(&item);
+    read_state(&item, out);
     return DIBS_OK;
 }
 

@@ -43,12 +43,14 @@ void dibs__serve_post_count_down(dibs__http_exchange *ex)
     dibs__serve *sv = dibs__http_arg(ex);
     const char *name = dibs__serve_ask_name(ex), *id = NULL;
     const dibsx_json_node *body;
-    int64_t count = 0;
-    uint32_t left = 0;
+    int64_t count = 0, generation = 0;
+    dibs_latch_state at;
     dibs_error err = {0};
 
-    if (!name || !dibs__serve_ask_body(ex, "count id", &body) ||
+    if (!name || !dibs__serve_ask_body(ex, "count id generation", &body) ||
         !dibs__serve_ask_int(ex, body, "count", 1, DIBS_LATCH_MAX, &count) ||
+        !dibs__serve_ask_int(ex, body, "generation", 1, INT64_MAX,
+                             &generation) ||
         !dibs__serve_ask_text(ex, body, "id", DIBS_NAME_MAX, &id))
         return;
     if (count == 0 || !id) {
@@ -58,12 +60,13 @@ void dibs__serve_post_count_down(dibs__http_exchange *ex)
                                  "once");
         return;
     }
-    if (dibs_latch_count_down(sv->cl, name, (uint32_t)count, id, &left, &err) !=
-        DIBS_OK) {
+    if (dibs_latch_count_down_in(sv->cl, name, (uint32_t)count,
+                                 (uint64_t)generation, id, &at,
+                                 &err) != DIBS_OK) {
         (void)dibs__serve_fail(ex, &err);
         return;
     }
-    dibsx_json_pair_uint(dibs__http_answer(ex, 200), "left", left);
+    dibsx_json_pair_uint(dibs__http_answer(ex, 200), "left", at.left);
 }
 
 void dibs__serve_post_latch_reset(dibs__http_exchange *ex)

@@ -73,6 +73,32 @@ static void a_reset_closes_it(void **state)
     dibs_close(cl);
 }
 
+static void a_count_for_an_older_generation_is_stale(void **state)
+{
+    dibs_client *cl = core_open();
+    const char *name = core_name();
+    dibs_latch_state at, old;
+
+    (void)state;
+    CHECK(DIBS_STALE, dibs_latch_count_down_in(cl, name, 2, 1, "a", &at, err));
+    assert_int_equal(at.count, 0);
+    CHECK(DIBS_NOTFOUND, dibs_latch_show(cl, name, &at, err));
+    CHECK(DIBS_OK, dibs_latch_count_down_in(cl, name, 2, 0, "a", &old, err));
+    assert_int_equal(old.left, 1);
+    CHECK(DIBS_OK, dibs_latch_show(cl, name, &at, err));
+    assert_true(at.generation == old.generation);
+    CHECK(DIBS_OK, dibs_latch_reset(cl, name, err));
+    CHECK(DIBS_STALE, dibs_latch_count_down_in(cl, name, 2, old.generation, "b",
+                                               NULL, err));
+    CHECK(DIBS_OK, dibs_latch_show(cl, name, &at, err));
+    assert_int_equal(at.left, 2);
+    assert_true(at.generation > old.generation);
+    CHECK(DIBS_OK,
+          dibs_latch_count_down_in(cl, name, 2, at.generation, "b", &old, err));
+    assert_int_equal(old.left, 1);
+    dibs_close(cl);
+}
+
 static void another_number_is_refused(void **state)
 {
     dibs_client *cl = core_open();
@@ -195,6 +221,7 @@ int core_latch_tests(void)
         cmocka_unit_test(it_opens_with_the_last_count),
         cmocka_unit_test(count_down_retried_counts_once),
         cmocka_unit_test(a_reset_closes_it),
+        cmocka_unit_test(a_count_for_an_older_generation_is_stale),
         cmocka_unit_test(another_number_is_refused),
         cmocka_unit_test(all_waiters_wake),
         cmocka_unit_test(a_close_ends_the_wait),

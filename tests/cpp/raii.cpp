@@ -300,6 +300,10 @@ static void latches(dibs::client &db)
     CHECK(batch.count_down("job 1") == 1);
     CHECK(batch.count_down() == 0);
     CHECK(batch.wait());
+    uint64_t old = batch.show().generation;
+    batch.reset();
+    CHECK(thrown([&] { batch.count_down_in(old, "job 2"); }) == DIBS_STALE);
+    CHECK(batch.count_down_in(batch.show().generation, "job 2") == 1);
     batch.reset();
     CHECK(!batch.wait(milliseconds(0)));
     CHECK(batch.show().left == 2 && batch.show().count == 2);

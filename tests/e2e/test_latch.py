@@ -18,7 +18,7 @@ class Latch(Case):
         self.assertEqual(waiter.wait(), 0)
         self.assertEqual(self.ok("latch", "wait", "batch", "-n", "3", "-w", "0"), "")
         self.assertEqual(self.ok("latch", "reset", "batch"), "")
-        self.assertEqual(self.ok("latch", "show", "batch"), "3 of 3 left\n")
+        self.assertRegex(self.ok("latch", "show", "batch"), r"^3 of 3 left, generation [1-9][0-9]*\n$")
         self.ok("latch", "count-down", "batch", "-n", "3")
         told = self.json("latch", "reset", "batch", "--json")
         self.assertEqual((told["name"], told["open"], told["count"], told["left"]), ("batch", False, 3, 3))
@@ -29,6 +29,18 @@ class Latch(Case):
         self.ok("latch", "count-down", "batch", "-n", "2")
         told = self.json("latch", "wait", "batch", "-n", "2", "-w", "10ms", "--json", code=75)
         self.assertEqual((told["open"], told["left"]), (False, 1))
+
+    def test_a_count_for_an_older_generation(self):
+        words = ("latch", "count-down", "batch", "-n", "2")
+        old = self.json(*words, "--id", "a", "--json")["generation"]
+        self.assertEqual(self.ok(*words, "--generation", str(old), "--id", "a"), "1 of 2 left\n")
+        now = self.json("latch", "reset", "batch", "--json")["generation"]
+        self.assertIn(f"generation {old} of the latch `batch` is over; it has generation {now} now",
+                      self.fails(1, *words, "--generation", str(old), "--id", "b"))
+        self.assertEqual(self.ok("latch", "show", "batch"), f"2 of 2 left, generation {now}\n")
+        self.assertEqual(self.json("latch", "ls", "--json")["latches"][0]["generation"], now)
+        self.assertEqual(self.ok(*words, "--generation", str(now), "--id", "b"), "1 of 2 left\n")
+        self.fails(64, *words, "--generation", "0")
 
     def test_latches_are_listed(self):
         self.assertEqual(self.json("latch", "ls", "--json")["latches"], [])

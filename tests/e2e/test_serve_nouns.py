@@ -203,6 +203,10 @@ class Meetings:
         self.assertEqual(self.daemon.post(path + "/reset", {"reason": "again"}).status, 204)
         self.assertEqual(self.audited("latch-reset", name)["reason"], "again")
         self.assertEqual(self.daemon.get(path).json["left"], 2)
+        for generation, status in ((answer.json["generation"], 409), (self.daemon.get(path).json["generation"], 200)):
+            body = {"count": 2, "id": "c", "generation": generation}
+            self.assertEqual(self.daemon.post(path + "/count-down", body, role="operate").status, status)
+        self.assertEqual(self.daemon.get(path).json["left"], 1)
 
 
 class Topics:
