@@ -86,7 +86,7 @@ typedef struct dibs_job_opts {
     int64_t retries;         /* of a lock that is held */
     int64_t retry_delay_ms;  /* between them */
     const char *on_busy;     /* still held: "skip", "fail" or "retry"; "skip" */
-    const char *concurrency; /* "allow", "forbid" or "replace" */
+    const char *concurrency; /* "allow", "forbid", "replace" or "queue" */
     bool singleton;          /* one run at a time, under a lock of its own */
     int64_t attempts;        /* in all; 1 */
     int64_t attempt_delay_ms; /* before the second; it grows from there */
@@ -291,7 +291,8 @@ typedef bool dibs_run_fn(const dibs_run_info *info, void *arg);
 /* Starts a run of a job, and writes its name for the calls below. A call without an
  * answer can be repeated with the same opts.id: it starts one run.
  *   DIBS_NOTFOUND  there is no such job
- *   DIBS_BUSY      concurrency is "forbid", and one lives
+ *   DIBS_BUSY      concurrency is "forbid", and one lives; or it is "queue", and one
+ *                  more waits
  *   DIBS_FULL      all members of the batch were started
  *   DIBS_INVALID   an id or a param is malformed, missing or unknown; or the id is that
  *                  of a run of another job */

@@ -110,6 +110,8 @@ json_state(dibsx_json *js, const dibs__job_state *state, const dibs__job *job)
     dibsx_json_pair_text(js, "note", state->paused ? state->note : NULL);
     dibs__json_moment(js, "paused_until", state->paused_until_us / 1000000);
     dibsx_json_pair_text(js, "live", state->live[0] ? state->live : NULL);
+    dibsx_json_pair_text(js, "waits",
+                         state->follows[0] ? state->follows : NULL);
     dibsx_json_pair_uint(js, "missed", state->missed);
     dibsx_json_pair_uint(js, "merged", state->merged);
     dibsx_json_pair_uint(js, "skipped", state->skipped);
@@ -374,6 +376,8 @@ static void print_job(const dibs__job_state *state, const dibs__job *job)
                state->note[0] ? ": " : "", state->note);
     if (state->live[0])
         printf("live    %s\n", state->live);
+    if (state->follows[0])
+        printf("waits   %s\n", state->follows);
     printf("late    %" PRIu64 " missed, %" PRIu64 " merged, %" PRIu64
            " skipped\n",
            state->missed, state->merged, state->skipped);

@@ -105,7 +105,7 @@ dibs_status dibs__stage_due(const dibs__board *board, dibs__stage *st,
         rc = dibs__board_job(board, st->state.job, st->state.hash, &st->job,
                              err);
     st->sc.job = own ? own : st->job;
-    if (rc == DIBS_OK && st->sc.job->concurrency == DIBS__CONCURRENCY_REPLACE)
+    if (rc == DIBS_OK && dibs__scene_needs_live(st->sc.job))
         rc = read_others(board, st, "", st->state.hash, err);
     return rc;
 }

@@ -25,8 +25,8 @@ DIBS_MUST_CHECK dibs_status dibs__stage_run(const dibs__board *board,
                                             dibs_error *err);
 
 /* For a stage with the state of a job, which is due: the definition in force, which the
- * caller may have (NULL: it is read), and the runs that `replace` needs. The caller sets
- * the store's clock. */
+ * caller may have (NULL: it is read), and the runs beside which another may
+ * be made. The caller sets the store's clock. */
 DIBS_MUST_CHECK dibs_status dibs__stage_due(const dibs__board *board,
                                             dibs__stage *st,
                                             const dibs__job *own,

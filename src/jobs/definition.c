@@ -19,6 +19,13 @@ const dibs__step *dibs__job_step(const dibs__job *job, const char *name)
     return NULL;
 }
 
+const char *dibs__concurrency_name(dibs__concurrency way)
+{
+    static const char *const names[] = {"allow", "forbid", "replace", "queue"};
+
+    return names[way];
+}
+
 static bool is_plain(char c)
 {
     return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||

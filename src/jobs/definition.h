@@ -30,7 +30,8 @@ typedef enum dibs__misfire_policy {
 typedef enum dibs__concurrency {
     DIBS__CONCURRENCY_ALLOW,
     DIBS__CONCURRENCY_FORBID,
-    DIBS__CONCURRENCY_REPLACE
+    DIBS__CONCURRENCY_REPLACE,
+    DIBS__CONCURRENCY_QUEUE
 } dibs__concurrency;
 
 typedef enum dibs__on_busy {
@@ -123,6 +124,9 @@ void dibs__job_free(dibs__job *job);
 
 /* The step of this name, or NULL. */
 const dibs__step *dibs__job_step(const dibs__job *job, const char *name);
+
+/* As in a jobs file: "allow". */
+const char *dibs__concurrency_name(dibs__concurrency way);
 
 /* `[A-Za-z0-9][A-Za-z0-9._-]*`, at most DIBS__JOB_NAME_MAX bytes. */
 bool dibs__job_name_ok(const char *name);

@@ -161,8 +161,7 @@ static void check_lost(dibs__job_reader *rd, const dibs__job *job,
             rd, at,
             "on_lost: finish needs concurrency: allow; with %s no run may "
             "begin while the processes of a lost one go on",
-            job->concurrency == DIBS__CONCURRENCY_FORBID ? "forbid"
-                                                         : "replace");
+            dibs__concurrency_name(job->concurrency));
     else if (job->lock.key)
         dibs__job_mistake(rd, at,
                           "on_lost: finish does not go with a lock, which "

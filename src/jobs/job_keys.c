@@ -386,7 +386,7 @@ static const dibs__key job_rows[] = {
     {.name = "concurrency",
      .type = DIBS__KEY_CHOICE,
      .at = AT(concurrency),
-     .choices = "allow|forbid|replace",
+     .choices = "allow|forbid|replace|queue",
      .initial = "allow",
      .doc = "what a tick does while an earlier run lives; forbid is the "
             "default of "

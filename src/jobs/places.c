@@ -44,6 +44,8 @@ int64_t dibs__run_deadline_at(const dibs__run *run)
     if (dibs__state_final(run->state))
         return 0;
     at = run->end_by_us;
+    if (run->follows)
+        at = find_earlier(at, run->start_by_us);
     for (size_t i = 0; i < run->step_count; i++) {
         const dibs__run_step *step = &run->steps[i];
 
@@ -254,6 +256,17 @@ static void put_run(dibs__run *run, int64_t keep_ms, dibs__intent *in)
     dibsx_buf_fini(&json);
 }
 
+/* The steps of a run that may begin tell nodes of it. */
+static void move_deadline(const dibs__run *run, dibs__intent *in)
+{
+    int64_t at = dibs__run_deadline_at(run);
+
+    if (run->follows)
+        move_moment(in, "deadline", run->id, run->deadline_at, at);
+    else
+        move_member(in, "deadline", run->id, run->deadline_at, at);
+}
+
 void dibs__run_commit(dibs__run *run, int64_t keep_ms, dibs__intent *in)
 {
     char index[DIBS__PLACE_SIZE];
@@ -263,8 +276,7 @@ void dibs__run_commit(dibs__run *run, int64_t keep_ms, dibs__intent *in)
     put_run(run, keep_ms, in);
     for (size_t i = 0; i < run->step_count; i++)
         move_step(run, &run->steps[i], in);
-    move_member(in, "deadline", run->id, run->deadline_at,
-                dibs__run_deadline_at(run));
+    move_deadline(run, in);
     move_moment(in, "resume", run->id, run->resume_at,
                 dibs__run_resume_at(run));
     (void)snprintf(index, sizeof(index), "runs/%s", run->job);

@@ -31,18 +31,26 @@ static void set_limits(dibs__scene *sc)
 /* The run that lives is to end; the one that followed it so far never begins. */
 static void replace_live(dibs__scene *sc)
 {
-    dibs__job_state *state = sc->state;
     dibs__scene old = *sc;
 
     if (sc->next) {
         old.run = sc->next;
         dibs__run_drop(&old, DIBS__REASON_REPLACED);
     }
-    state->follows[0] = '\0';
+    sc->state->follows[0] = '\0';
     old.run = sc->live;
     old.next = NULL;
     if (sc->live->cancels == 0)
         dibs__run_drop(&old, DIBS__REASON_REPLACED);
+}
+
+/* The run waits for the end of the one that lives. */
+static void follow_live(dibs__scene *sc)
+{
+    dibs__job_state *state = sc->state;
+
+    if (sc->job->concurrency == DIBS__CONCURRENCY_REPLACE)
+        replace_live(sc);
     if (!state->live[0])
         return; /* It had not begun, and has ended. */
     memcpy(state->follows, sc->run->id, sizeof(state->follows));
@@ -54,35 +62,50 @@ static bool is_too_wide(const dibs__scene *sc)
 {
     size_t count = sc->run->step_count;
 
-    if (!sc->state || sc->job->concurrency != DIBS__CONCURRENCY_REPLACE ||
-        !sc->live)
-        return false;
     for (size_t i = 0; i < sc->live->step_count; i++)
         count += dibs__step_place(&sc->live->steps[i]).kind != DIBS__PLACE_NONE;
     return count > REPLACED_STEPS_MAX;
+}
+
+/* Whether the run that lives leaves room for one more. */
+static dibs_status check_room(const dibs__scene *sc, dibs_error *err)
+{
+    const dibs__job_state *state = sc->state;
+
+    if (sc->job->concurrency == DIBS__CONCURRENCY_FORBID)
+        return dibsx_fail(err, DIBS_BUSY,
+                          "the job %s is running: %s; wait for its end, or "
+                          "cancel it",
+                          sc->run->job, state->live);
+    if (sc->job->concurrency == DIBS__CONCURRENCY_QUEUE && sc->next)
+        return dibsx_fail(err, DIBS_BUSY,
+                          "the job %s is running: %s; and %s waits for its "
+                          "end: try again when it has begun",
+                          sc->run->job, state->live, state->follows);
+    if (sc->job->concurrency == DIBS__CONCURRENCY_REPLACE && sc->live &&
+        is_too_wide(sc))
+        return dibsx_fail(err, DIBS_BUSY,
+                          "the run %s has too many open steps to be replaced; "
+                          "try again when some have ended",
+                          state->live);
+    return DIBS_OK;
 }
 
 dibs_status dibs__run_start(dibs__scene *sc, dibs_error *err)
 {
     dibs__job_state *state = sc->state;
     dibs__run *run = sc->run;
+    dibs_status rc = DIBS_OK;
 
-    if (state && sc->job->concurrency == DIBS__CONCURRENCY_FORBID &&
-        state->live[0])
-        return dibsx_fail(err, DIBS_BUSY,
-                          "the job %s is running: %s; wait for its end, or "
-                          "cancel it",
-                          run->job, state->live);
-    if (is_too_wide(sc))
-        return dibsx_fail(err, DIBS_BUSY,
-                          "the run %s has too many open steps to be replaced; "
-                          "try again when some have ended",
-                          state->live);
+    if (state && state->live[0])
+        rc = check_room(sc, err);
+    if (rc != DIBS_OK)
+        return rc;
     set_limits(sc);
     if (state && sc->job->concurrency != DIBS__CONCURRENCY_ALLOW) {
         state->changed = true;
         if (state->live[0] && sc->live)
-            replace_live(sc);
+            follow_live(sc);
         if (!run->follows)
             memcpy(state->live, run->id, sizeof(state->live));
     }

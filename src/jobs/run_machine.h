@@ -19,14 +19,15 @@
  *   R1  Every change of a record names the version that was read.
  *   R2  A retry, a deadline and a wait that is over name the store's clock.
  *   R3  A result counts if the record still has the attempt's nonce.
- *   R4  A run of a job with `forbid` or `replace` ends in one commit with the job's state;
+ *   R4  A run of a job without `allow` ends in one commit with the job's state;
  *       the run that follows is READY by that commit and no sooner.
  *   R5  A run is taken over from the fence that was found gone, and from no other.
  *
  * Invariants, checked by dibs__run_check(); those of one record's form are dibs__run_flaw(),
  * those of its graph dibs__graph_flaw():
  *   I6  Attempts that were begun are at most those of the definition.
- *   I10 Of a job with `forbid` or `replace` one run lives; one more may follow it.
+ *   I10 Of a job without `allow` one run lives; with `replace` or `queue` one more may
+ *       follow it.
  *   I11 A step is opened by the commit that ends its last need (run_graph.h).
  *   I14 The indexes follow from the record (places.h).
  *   I15 A run that has ended has a ttl (places.h).
@@ -42,7 +43,7 @@ typedef struct dibs__scene {
     const dibs__job *job; /* the definition that the run was made with */
     dibs__run *run;
     dibs__job_state *state; /* if dibs__scene_needs_state() */
-    dibs__run *live; /* a start or tick under `replace`: of state->live */
+    dibs__run *live; /* a start or tick that may follow it: of state->live */
     dibs__run *next; /* the run of state->follows, if there is one */
     const dibs__job *live_job, *next_job; /* of these; NULL: `job` */
     int64_t now_us;
@@ -66,13 +67,16 @@ typedef struct dibs__outcome {
 /* Whether runs of the job need its state when they are started, claimed or ended. */
 bool dibs__scene_needs_state(const dibs__job *job);
 
+/* ... and the runs that live and follow, when one is started. */
+bool dibs__scene_needs_live(const dibs__job *job);
+
 /* Adds all that has changed to the intent. */
 void dibs__scene_write(dibs__scene *sc);
 
 /* All of these change the scene, and answer DIBS_OK; or they leave it as it was.
  *
  * A run that dibs__run_make() made is admitted. BUSY: `forbid`, and one lives;
- * `replace`, and it has too many open steps. */
+ * `queue`, and another waits; `replace`, and it has too many open steps. */
 dibs_status dibs__run_start(dibs__scene *sc, dibs_error *err);
 
 /* A READY step is claimed; without a lock it begins by that. STALE: it is not READY;

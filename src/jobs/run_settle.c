@@ -12,6 +12,12 @@ bool dibs__scene_needs_state(const dibs__job *job)
            job->max_running != DIBS__JOB_NONE;
 }
 
+bool dibs__scene_needs_live(const dibs__job *job)
+{
+    return job->concurrency == DIBS__CONCURRENCY_REPLACE ||
+           job->concurrency == DIBS__CONCURRENCY_QUEUE;
+}
+
 const dibs__job *dibs__scene_job(const dibs__scene *sc, const dibs__run *run)
 {
     if (run == sc->live && sc->live_job)

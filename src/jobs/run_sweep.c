@@ -88,6 +88,31 @@ static bool pass_end_by(dibs__scene *sc)
     return true;
 }
 
+/* A run that still follows another ends as a whole: nothing of it may begin. */
+static bool pass_turn(dibs__scene *sc)
+{
+    dibs__run *run = sc->run;
+    bool late = is_due(sc, run->start_by_us);
+
+    if (!late && !is_due(sc, run->end_by_us))
+        return false;
+    if (!late)
+        run->reason = DIBS__REASON_TIMEOUT;
+    for (size_t i = 0; i < run->step_count; i++) {
+        dibs__run_step *step = &run->steps[i];
+
+        if (step->state != DIBS__STATE_PENDING)
+            continue;
+        if (late && step->begins)
+            dibs__step_miss(sc, step);
+        else
+            dibs__graph_end_step(step, DIBS__STATE_SKIPPED, DIBS__REASON_NEED,
+                                 sc->now_us);
+    }
+    run->follows = false;
+    return true;
+}
+
 static bool pass_waits(dibs__scene *sc)
 {
     bool moved = false;
@@ -116,9 +141,13 @@ dibs_status dibs__run_deadline(dibs__scene *sc, dibs_error *err)
     sc->run->changed = true;
     if (dibs__state_final(sc->run->state))
         return fail_early(sc, err);
-    moved = pass_start_by(sc);
-    moved |= pass_end_by(sc);
-    moved |= pass_waits(sc);
+    if (sc->run->follows) {
+        moved = pass_turn(sc);
+    } else {
+        moved = pass_start_by(sc);
+        moved |= pass_end_by(sc);
+        moved |= pass_waits(sc);
+    }
     if (!moved)
         return fail_early(sc, err);
     dibs__run_settle(sc, sc->run);

@@ -27,14 +27,14 @@ typedef struct dibs__job_state {
     bool paused;
     char paused_by[DIBS__RUN_NOTE_SIZE];
     char note[DIBS__RUN_NOTE_SIZE];
-    int64_t paused_until_us;      /* 0: until it is unpaused */
-    char live[DIBS__RUN_ID_SIZE]; /* forbid, replace: the run that lives */
-    char follows
-        [DIBS__RUN_ID_SIZE]; /* replace: the one that waits for its end */
-    uint64_t running;        /* max_running: runs that were begun */
-    uint64_t missed;         /* ticks that nothing ran for */
-    uint64_t merged;         /* ... for which a later one ran */
-    uint64_t skipped;        /* ... as a run lived */
+    int64_t paused_until_us;         /* 0: until it is unpaused */
+    char live[DIBS__RUN_ID_SIZE];    /* not with allow: the run that lives */
+    char follows[DIBS__RUN_ID_SIZE]; /* replace, queue: the one that waits for
+                                        its end */
+    uint64_t running;                /* max_running: runs that were begun */
+    uint64_t missed;                 /* ticks that nothing ran for */
+    uint64_t merged;                 /* ... for which a later one ran */
+    uint64_t skipped; /* ... as a run lived, and with queue another waited */
 
     /* Not in the JSON: as the store has it. */
     int64_t due_at;

@@ -52,7 +52,7 @@ void dibs__tick_refresh(const dibs__job *job, dibs__job_state *state,
                         const dibs__ticker *tk);
 
 /* Deals with what is due. sc->run is zeroed storage; sc->state is there, and under
- * `replace` sc->live and sc->next. OK: the scene is to be written; sc->run has an id if a
+ * `replace` and `queue` sc->live and sc->next. OK: the scene is to be written; sc->run has an id if a
  * run was made. STALE: nothing is due; NOMEM. */
 dibs_status
 dibs__tick_take(dibs__scene *sc, const dibs__ticker *tk, dibs_error *err);

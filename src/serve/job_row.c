@@ -100,6 +100,7 @@ void dibs__job_row_json(dibsx_json *js, const dibs__board_row *row,
     put_span(js, "next_in_ms", span_of(now_us, next_us));
     put_pause(js, state);
     put_text(js, "live", state->live);
+    put_text(js, "waits", state->follows);
     put_text(js, "last",
              row->run_count ? row->runs[row->run_count - 1].id : NULL);
     dibsx_json_pair_uint(js, "run_count", row->run_count);
@@ -190,11 +191,11 @@ static void put_params(dibsx_json *js, const dibs__param_list *params)
 void dibs__job_definition_json(dibsx_json *js, const dibs__job *job)
 {
     static const char *const policies[] = {"skip", "run_once", "run_all"};
-    static const char *const ways[] = {"allow", "forbid", "replace"};
 
     dibsx_json_pair_bool(js, "enabled", job->enabled);
     dibsx_json_pair_text(js, "misfire", policies[job->misfire.policy]);
-    dibsx_json_pair_text(js, "concurrency", ways[job->concurrency]);
+    dibsx_json_pair_text(js, "concurrency",
+                         dibs__concurrency_name(job->concurrency));
     dibsx_json_pair_bool(js, "singleton", job->singleton);
     put_text(js, "lock", job->lock.key);
     put_span(js, "jitter_ms", job->jitter_ms);

@@ -24,6 +24,7 @@ POLICIES = {
     'again': (100, {'missed'}, set(), set()),
     'at most once': (1, {'missed'}, {'FAILED'}, {'lost'}),
     'forbid': (100, {'merged', 'skipped'}, set(), set()),
+    'queue': (100, {'merged', 'skipped'}, set(), set()),
     'replace': (1, {'merged'}, {'FAILED', 'CANCELLED'}, {'lost', 'replaced'}),
     'lock': (100, {'missed'}, {'SKIPPED'}, {'lock busy'}),
     'skip': (100, {'missed'}, set(), set()),

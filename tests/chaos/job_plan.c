@@ -25,7 +25,8 @@ typedef struct kind {
 static const kind kinds[] = {
     {"all", 6, "again", EACH ALL AGAIN "concurrency: allow, ", 3000, "-"},
     {"most", 4, "at most once", EACH ALL "concurrency: allow, ", 3000, "-"},
-    {"forbid", 2, "forbid", EACH AGAIN "concurrency: forbid, ", 1500, NULL},
+    {"forbid", 1, "forbid", EACH AGAIN "concurrency: forbid, ", 1500, NULL},
+    {"queue", 1, "queue", EACH AGAIN "concurrency: queue, ", 1500, NULL},
     {"replace", 2, "replace", EACH "concurrency: replace, ", 2000, NULL},
     {"lock", 2, "lock",
      EACH ALL AGAIN "concurrency: allow, lock: {key: ground, ttl: 2s, "

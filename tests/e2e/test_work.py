@@ -107,6 +107,57 @@ jobs:
         self.stop(node)
 
 
+class Queued(Work):
+    """concurrency: queue. Commands go on until there is a file of the name that they ask for."""
+
+    TURN = "shell: 'echo begin $DIBS_RUN >>turns; while ! test -e go; do sleep 0.02; done; echo end $DIBS_RUN >>turns'"
+
+    def job(self):
+        return self.json("job", "show", "turn", "--json")["job"]
+
+    def test_one_run_waits_for_the_end_of_another(self):
+        file = self.write("turn.yaml", "jobs: {turn: {concurrency: queue, %s}}\n" % self.TURN)
+        node = self.node(file=file)
+        first = self.begin("turn")
+        wait_until(lambda: self.lines("turns"), "the first run")
+        second = self.begin("turn")
+        self.assertIn(second, self.fails(75, "job", "start", "turn"))
+        self.assertEqual((self.job()["live"], self.job()["waits"]), (first, second))
+        self.assertIn(f"waits   {second}\n", self.ok("job", "show", "turn"))
+        self.assertEqual(self.run_of(second)["state"], "QUEUED")
+        self.write("go", "")
+        self.ok("job", "wait", second)
+        self.assertEqual(self.lines("turns"), [f"begin {first}", f"end {first}", f"begin {second}", f"end {second}"])
+        self.assertEqual((self.job()["live"], self.job()["waits"]), (None, None))
+        self.stop(node)
+
+    def test_ticks_that_find_no_place_are_counted(self):
+        file = self.write("turn.yaml", "jobs: {turn: {schedule: '* * * * * *', concurrency: queue, %s}}\n" % self.TURN)
+        node = self.node(file=file)
+        wait_until(lambda: self.job()["skipped"] >= 2, "ticks that are skipped")
+        self.ok("job", "pause", "turn")
+        runs = self.json("job", "runs", "turn", "--json")["runs"]
+        self.assertEqual([run["state"] for run in runs], ["ACTIVE", "QUEUED"])
+        self.write("go", "")
+        self.ok("job", "wait", runs[1]["id"])
+        self.assertEqual([line.split()[1] for line in self.lines("turns")], [run["id"] for run in runs for _ in range(2)])
+        self.stop(node)
+
+    def test_a_run_whose_time_is_over_leaves_its_place(self):
+        file = self.write("turn.yaml", "jobs: {turn: {concurrency: queue, %s}}\n" % self.TURN)
+        node = self.node(file=file)
+        first = self.begin("turn")
+        wait_until(lambda: self.lines("turns"), "the first run")
+        self.ok("job", "load", self.write("turn.yaml", "jobs: {turn: {concurrency: queue, start_deadline: 300ms, run: [x]}}\n"))
+        second = self.begin("turn")
+        self.fails(75, "job", "wait", second)
+        self.assertEqual(self.run_of(second)["state"], "MISSED")
+        self.assertIsNone(self.job()["waits"])
+        self.write("go", "")
+        self.ok("job", "wait", first)
+        self.stop(node)
+
+
 class Results(Work):
     def test_bytes_that_are_no_text(self):
         file = self.write("bytes.yaml", """

@@ -223,6 +223,9 @@ static const mistake mistakes[] = {
      "1m)\n"
      "2:52: timeout is 2m, longer than the whole run may take (run_timeout: "
      "1m)\n"},
+    {J "    concurrency: queue\n    on_lost: finish\n",
+     "5:14: on_lost: finish needs concurrency: allow; with queue no run may "
+     "begin while the processes of a lost one go on\n"},
     {J "    concurrency: replace\n    on_lost: finish\n",
      "5:14: on_lost: finish needs concurrency: allow; with replace no run may "
      "begin while the processes of a lost one go on\n"},

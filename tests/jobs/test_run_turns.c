@@ -1,4 +1,4 @@
-/* test_run_turns.c - runs of one job that meet: forbid, replace, and the lock of the job. */
+/* test_run_turns.c - runs of one job that meet: forbid, replace, queue, and the lock of the job. */
 /* SPDX-License-Identifier: MIT */
 #include "run_scene.h"
 
@@ -183,6 +183,88 @@ static void test_replace_with_other_steps(void **unused)
     done();
 }
 
+/* One waits, and begins by the commit that ends the one before it; no further one does. */
+static void test_queue(void **unused)
+{
+    dibs__run second, third;
+
+    (void)unused;
+    make_job(1);
+    job.concurrency = DIBS__CONCURRENCY_QUEUE;
+    begin_run("j.1");
+    claim(A);
+    CHECK(DIBS_OK, dibs__run_make(&second, "j.2", &job, "h", err));
+    sc.run = &second;
+    sc.live = &run;
+    CHECK(DIBS_OK, dibs__run_start(&sc, err));
+    assert_true(second.follows && !run.steps[A].cancel);
+    assert_int_equal(second.steps[A].state, DIBS__STATE_PENDING);
+    CHECK(DIBS_OK, dibs__run_make(&third, "j.3", &job, "h", err));
+    sc.run = &third;
+    sc.next = &second;
+    CHECK(DIBS_BUSY, dibs__run_start(&sc, err));
+    assert_string_equal(state.follows, "j.2");
+    sc.run = &run;
+    sc.live = NULL;
+    end(A, &well);
+    expect_run(DIBS__STATE_OK);
+    assert_int_equal(second.steps[A].state, DIBS__STATE_READY);
+    assert_string_equal(state.live, "j.2");
+    assert_string_equal(state.follows, "");
+    /* A place that was left is free. */
+    sc.run = &third;
+    sc.live = &second;
+    sc.next = NULL;
+    CHECK(DIBS_OK, dibs__run_start(&sc, err));
+    assert_string_equal(state.follows, "j.3");
+    CHECK(DIBS_OK, dibs__run_cancel(&sc, DIBS__REASON_CANCELLED, err));
+    assert_int_equal(third.state, DIBS__STATE_CANCELLED);
+    assert_string_equal(state.live, "j.2");
+    assert_string_equal(state.follows, "");
+    dibs__run_fini(&second);
+    dibs__run_fini(&third);
+    done();
+}
+
+/* The time of a run that waits may be over: it ends without a turn, and nothing of it
+ * begins. */
+static void test_a_follower_leaves_its_place(void **unused)
+{
+    dibs__run second;
+
+    (void)unused;
+    for (int late = 0; late < 2; late++) {
+        make_job(3);
+        need(B, A);
+        steps[C].when = DIBS__WHEN_ALWAYS;
+        job.concurrency = DIBS__CONCURRENCY_QUEUE;
+        begin_run("j.1");
+        claim(A);
+        *(late ? &job.start_deadline_ms : &job.run_timeout_ms) = 5;
+        CHECK(DIBS_OK, dibs__run_make(&second, "j.2", &job, "h", err));
+        second.cause = DIBS__CAUSE_HAND;
+        sc.run = &second;
+        sc.live = &run;
+        CHECK(DIBS_OK, dibs__run_start(&sc, err));
+        assert_int_equal(dibs__run_deadline_at(&second), sc.now_us + 5000);
+        dibs__scene_write(&sc);
+        assert_non_null(find_change(DIBS__INTENT_TELL, "deadline"));
+        assert_int_equal(dibs__run_deadline(&sc, NULL), DIBS_STALE);
+        sc.now_us += 5000;
+        CHECK(DIBS_OK, dibs__run_deadline(&sc, err));
+        assert_int_equal(second.state,
+                         late ? DIBS__STATE_MISSED : DIBS__STATE_FAILED);
+        assert_int_equal(second.reason,
+                         late ? DIBS__REASON_LATE : DIBS__REASON_TIMEOUT);
+        assert_int_equal(second.steps[C].state, DIBS__STATE_SKIPPED);
+        assert_null(dibs__run_check(&job, &second));
+        assert_string_equal(state.live, "j.1");
+        assert_string_equal(state.follows, "");
+        dibs__run_fini(&second);
+        done();
+    }
+}
+
 /* Its time may be over before it can begin; the job goes on all the same. */
 static void test_a_follower_that_is_late(void **unused)
 {
@@ -193,15 +275,12 @@ static void test_a_follower_that_is_late(void **unused)
     job.concurrency = DIBS__CONCURRENCY_REPLACE;
     begin_run("j.1");
     claim(A);
-    job.run_timeout_ms = 5;
     CHECK(DIBS_OK, dibs__run_make(&second, "j.2", &job, "h", err));
     sc.run = &second;
     sc.live = &run;
     CHECK(DIBS_OK, dibs__run_start(&sc, err));
     assert_true(second.follows);
-    sc.now_us += 10000;
-    CHECK(DIBS_OK, dibs__run_deadline(&sc, err));
-    assert_int_equal(second.state, DIBS__STATE_QUEUED);
+    second.reason = DIBS__REASON_TIMEOUT;
     sc.run = &run;
     sc.live = NULL;
     sc.next = &second;
@@ -252,6 +331,8 @@ int main(void)
         cmocka_unit_test(test_a_run_is_skipped_as_a_whole),
         cmocka_unit_test(test_forbid_and_max_running),
         cmocka_unit_test(test_replace),
+        cmocka_unit_test(test_queue),
+        cmocka_unit_test(test_a_follower_leaves_its_place),
         cmocka_unit_test(test_replace_with_other_steps),
         cmocka_unit_test(test_a_follower_that_is_late),
         cmocka_unit_test(test_widest_run),

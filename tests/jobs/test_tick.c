@@ -11,7 +11,7 @@ static dibs__step step = {.name = "main", .kind = DIBS__STEP_RUN};
 static dibs__schedule schedule;
 static dibs__job job;
 static dibs__job_state state;
-static dibs__run run;
+static dibs__run run, *live_run, *next_run;
 static dibs__intent in;
 static dibs__scene sc;
 static dibs__ticker tk;
@@ -50,8 +50,13 @@ static dibs_status take(int64_t now_us)
     dibs__run_fini(&run);
     dibs__intent_fini(&in);
     dibs__job_state_noted(&state, 1);
-    sc = (dibs__scene){
-        .job = &job, .run = &run, .state = &state, .now_us = now_us, .in = &in};
+    sc = (dibs__scene){.job = &job,
+                       .run = &run,
+                       .state = &state,
+                       .live = live_run,
+                       .next = next_run,
+                       .now_us = now_us,
+                       .in = &in};
     return dibs__tick_take(&sc, &tk, NULL);
 }
 
@@ -206,6 +211,35 @@ static void test_forbid_counts_what_it_skips(void **unused)
     done();
 }
 
+/* The second tick waits for the first; the third finds no place. */
+static void test_queue_counts_what_it_skips(void **unused)
+{
+    dibs__run first, second;
+
+    (void)unused;
+    make_job(DIBS__MISFIRE_RUN_ONCE);
+    job.concurrency = DIBS__CONCURRENCY_QUEUE;
+    assert_status(take(1010 * US), DIBS_OK);
+    first = run;
+    run = (dibs__run){0};
+    live_run = &first;
+    assert_status(take(1020 * US), DIBS_OK);
+    assert_true(run.follows);
+    assert_string_equal(state.follows, run.id);
+    second = run;
+    run = (dibs__run){0};
+    next_run = &second;
+    assert_status(take(1030 * US), DIBS_OK);
+    assert_string_equal(run.id, "");
+    assert_string_equal(state.follows, second.id);
+    assert_int_equal(state.skipped, 1);
+    assert_int_equal(state.mark_s, 1030);
+    live_run = next_run = NULL;
+    dibs__run_fini(&first);
+    dibs__run_fini(&second);
+    done();
+}
+
 /* A tick and the claim of its run are one commit. */
 static void test_tick_with_claim(void **unused)
 {
@@ -311,6 +345,7 @@ int main(void)
         cmocka_unit_test(test_mark_is_written_back),
         cmocka_unit_test(test_pause),
         cmocka_unit_test(test_forbid_counts_what_it_skips),
+        cmocka_unit_test(test_queue_counts_what_it_skips),
         cmocka_unit_test(test_tick_with_claim),
         cmocka_unit_test(test_peer_missed_yearly_job_runs),
         cmocka_unit_test(test_peer_interval_longer_than_uptime),

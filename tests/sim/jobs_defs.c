@@ -83,7 +83,7 @@ void open_jobs(void)
     steps[6][1].kind = DIBS__STEP_SLEEP;
     steps[6][1].sleep_ms = 900;
     sim_jobs[6].run_timeout_ms = 4000;
-    sim_jobs[6].concurrency = DIBS__CONCURRENCY_FORBID;
+    sim_jobs[6].concurrency = DIBS__CONCURRENCY_QUEUE;
 }
 
 int find_job(const char *name)

@@ -12,7 +12,7 @@
  *   I6  its starts are at most its attempts;
  *   I8  a live node knows every step that names it;
  *   I9  a dead node's steps leave RUNNING;
- *   I10 a job with forbid or replace has one live tree at most;
+ *   I10 a job with forbid, replace or queue has one live tree at most;
  *   I17 a step that is ready is begun.
  * Nodes sleep until the first number of an index or a ring of the bell (jobs_bell.c). In some
  * worlds nothing fails, and what is due or ready has to be found soon; in some no job has a

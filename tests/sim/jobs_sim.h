@@ -42,7 +42,7 @@ typedef enum mutant {
     NO_GUARD,      /* a tree lives on when belief has ended */
     NO_LEASE,      /* a run is taken over from a node that lives */
     NODE_LIST,     /* dead nodes are found in a list, not by what is live */
-    AT_ONCE,       /* the run that replaces another is READY at once */
+    AT_ONCE,       /* the run that follows another is READY at once */
     END_FIRST,     /* the end is committed before the tree is dead */
     ANY_NONCE,     /* a result counts for whatever attempt is the current one */
     ANY_FENCE,     /* a takeover takes all steps of the run */

@@ -51,7 +51,7 @@ function runTable() {
   });
 }
 
-const definition = j => facts([['Schedule', code(scheduleText(j))], ['Missed ticks', j.misfire.replace('_', ' ')], ['While one runs', j.concurrency], j.lock && ['Lock', j.lock],
+const definition = j => facts([['Schedule', code(scheduleText(j))], ['Missed ticks', j.misfire.replace('_', ' ')], ['While one runs', j.concurrency], j.waits && ['Waits for its turn', code(j.waits)], j.lock && ['Lock', j.lock],
   j.run_timeout_ms > 0 && ['Run at most', span(j.run_timeout_ms)], j.params.length && ['Parameters', j.params.map(p => p.name).join(', ')], j.then_ok.length && ['Then', j.then_ok.join(', ')], j.then_failed.length && ['After a failure', j.then_failed.join(', ')],
   ['Set', j.set], j.loaded && ['Loaded from', j.loaded.from], ['Ticks missed', count(j.missed)]]);
 
@@ -67,7 +67,7 @@ export default function job(name) {
     if (p) return [`Paused by ${p.by}: ${p.reason || 'no reason given'}`, p.until_at && [', until ', when(p.until_at)]];
     return [job.description && `${job.description}. `, job.live && [h('a', { href: to('runs', job.live), text: `${job.live} lives` }), '. '], job.next_in_ms != null && ['Next in ', until(num(), job.next_in_ms, job.got), '.'], !job.enabled && 'It is off.'];
   }
-  const still = () => once(about, [job.hash, job.loaded, job.missed, job.skipped], () => {
+  const still = () => once(about, [job.hash, job.loaded, job.missed, job.skipped, job.waits], () => {
     put(about, definition(job));
     drawGraph(picture, job.steps);
     steps.show(job.steps);
