@@ -66,6 +66,11 @@ static int serve(const dibs__command *cmd)
         .labels = dibs__opt_text(cmd, "labels"),
         .slots = (unsigned)dibs__opt_int(cmd, "slots"),
         .node_ttl_ms = dibs__opt_ms(cmd, "ttl"),
+        .sweep_prefix = dibs__opt_text(cmd, "sweep-prefix"),
+        .retry_every_ms = dibs__opt_ms(cmd, "retry-every"),
+        .timeout_every_ms = dibs__opt_ms(cmd, "timeout-every"),
+        .resume_every_ms = dibs__opt_ms(cmd, "resume-every"),
+        .cleanup_every_ms = dibs__opt_ms(cmd, "cleanup-every"),
     };
     dibs_error err = {0};
     dibs_status rc;

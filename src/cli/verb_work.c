@@ -6,6 +6,7 @@
 #include "cli/job_files.h"
 #include "cli/print.h"
 #include "cli/verbs.h"
+#include "config/settings.h"
 #include "jobs/board_name.h"
 #include "jobs/board_set.h"
 #include "node/node.h"
@@ -246,19 +247,19 @@ static const dibs__option options[] = {
              "The node sleeps until something is due, or until a commit of "
              "another program wakes it. If the store cannot wake it, it looks "
              "once a second."},
-    {DIBS__ROW_TEXT("sweep-prefix", "TEXT"), .initial = "workflow:",
+    {DIBS__SETTING_SWEEP_PREFIX, .metavar = "TEXT", .verbs = "work,serve",
      .help = "The beginning of the names of the four locks of sweeps: "
              "retry-scheduler, timeout-scheduler, resume-scheduler and "
              "cleanup-scheduler."},
-    {DIBS__ROW_SPAN("retry-every", 0, DIBS__DAYS(1)), .initial = "0",
+    {DIBS__SETTING_RETRY_EVERY, .metavar = "DUR", .verbs = "work,serve",
      .help = "The least time between two looks for retries that are due."},
-    {DIBS__ROW_SPAN("timeout-every", 0, DIBS__DAYS(1)), .initial = "1s",
-     .help = "... for limits that are passed, and runs of nodes that are "
+    {DIBS__SETTING_TIMEOUT_EVERY, .metavar = "DUR", .verbs = "work,serve",
+     .help = "The same for limits that are passed, and runs of nodes that are "
              "gone."},
-    {DIBS__ROW_SPAN("resume-every", 0, DIBS__DAYS(1)), .initial = "0",
-     .help = "... for sleeps that are over, children and followers."},
-    {DIBS__ROW_SPAN("cleanup-every", 0, DIBS__DAYS(1)), .initial = "1m",
-     .help = "... for history that is too long."},
+    {DIBS__SETTING_RESUME_EVERY, .metavar = "DUR", .verbs = "work,serve",
+     .help = "The same for sleeps that are over, children and followers."},
+    {DIBS__SETTING_CLEANUP_EVERY, .metavar = "DUR", .verbs = "work,serve",
+     .help = "The same for history that is too long."},
     {.name = "once",
      .help = "Stop when nothing is due, ready or running any more."},
 };

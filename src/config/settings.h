@@ -7,6 +7,7 @@
 #ifndef DIBS_CONFIG_SETTINGS_H
 #define DIBS_CONFIG_SETTINGS_H
 
+#include "config/job_settings.h"
 #include "config/option.h"
 #include "config/serve_settings.h"
 
@@ -96,6 +97,11 @@ typedef enum dibs__setting {
     DIBS__OWNER,
     DIBS__SHARE_STATS,
     DIBS__KILL_AFTER,
+    DIBS__JOBS_SWEEP_PREFIX,
+    DIBS__JOBS_RETRY_EVERY,
+    DIBS__JOBS_TIMEOUT_EVERY,
+    DIBS__JOBS_RESUME_EVERY,
+    DIBS__JOBS_CLEANUP_EVERY,
     DIBS__SERVE_LISTEN,
     DIBS__SERVE_SOCKET_MODE,
     DIBS__SERVE_TLS_CERT,

@@ -317,9 +317,11 @@ static dibs_status start_node(dibs__engine_node *node, dibs_error *err)
         .ttl_ms = opts->node_ttl_ms,
         .look_ms = opts->look_every_ms,
         .drain_ms = opts->drain_ms,
-        .sweep_prefix = "workflow:",
-        .sweep_ms =
-            {[DIBS__SWEEP_TIMEOUT] = 1000, [DIBS__SWEEP_CLEANUP] = 60000},
+        .sweep_prefix = opts->sweep_prefix,
+        .sweep_ms = {[DIBS__SWEEP_RETRY] = opts->retry_every_ms,
+                     [DIBS__SWEEP_TIMEOUT] = opts->timeout_every_ms,
+                     [DIBS__SWEEP_RESUME] = opts->resume_every_ms,
+                     [DIBS__SWEEP_CLEANUP] = opts->cleanup_every_ms},
         .stop_fd = node->stop_fd,
         .say = say_line,
         .arg = node};

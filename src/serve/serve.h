@@ -57,6 +57,8 @@ typedef struct dibs__serve_opts {
     const char *labels; /* of the node, with commas; may be NULL */
     unsigned slots;     /* commands at a time */
     int64_t node_ttl_ms;
+    const char *sweep_prefix; /* of the locks of its sweeps */
+    int64_t retry_every_ms, timeout_every_ms, resume_every_ms, cleanup_every_ms;
 } dibs__serve_opts;
 
 /* Serves until SIGTERM or SIGINT. Blocks these and SIGHUP on the calling thread. */

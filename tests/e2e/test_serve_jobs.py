@@ -458,6 +458,40 @@ class Engine(unittest.TestCase):
         shown = json.loads(daemon.dibs("job", "show", run, "--board", self.board, "--json").stdout)["runs"][0]
         self.assertEqual((shown["state"], shown["reason"]), ("FAILED", "stopped"))
 
+    AGAIN = "  again: {shell: 'test $DIBS_ATTEMPT = 2', retry: {attempts: 2, delay: 1ms}}\n"
+
+    def configure(self, line):
+        config = self.folder + "/dibs.yaml"
+        with open(config, "w", encoding="utf-8") as file:
+            file.write(f"jobs:\n  {line}\n")
+        return config
+
+    def test_sweeps_as_configured(self):
+        """Their locks have a prefix of their own, so that nobody's hold on the usual ones matters."""
+        config = self.configure("sweep_prefix: 'ours:'")
+        self.write(self.AGAIN)
+        env = {"HOME": self.folder, "XDG_STATE_HOME": self.folder, "PATH": os.environ["PATH"], "DIBS_URL": self.url}
+        holder = subprocess.Popen([DIBS, "run", "workflow:retry-scheduler", "--", "sh", "-c", "echo held; exec sleep 1000"],
+                                  stdout=subprocess.PIPE, env=env, text=True)
+        self.addCleanup(lambda: (holder.terminate(), holder.wait(PATIENCE), holder.stdout.close()))
+        self.assertEqual(holder.stdout.readline(), "held\n")
+        daemon = self.start("--config", config)
+        wait_until(lambda: daemon.get("/v1/nodes").json["total"] == 1, "the node")
+        run = daemon.post("/v1/jobs/again/run").json["id"]
+        wait_until(lambda: daemon.get("/v1/runs/" + run).json["state"] == "OK", "the second attempt")
+
+    def test_sweeps_rest_as_configured(self):
+        """The next look for retries is tomorrow, whatever else the node does."""
+        self.write(self.AGAIN)
+        daemon = self.start("--config", self.configure("retry_every: 1d"))
+        wait_until(lambda: daemon.get("/v1/nodes").json["total"] == 1, "the node")
+        again = daemon.post("/v1/jobs/again/run").json["id"]
+        wait_until(lambda: daemon.get("/v1/runs/" + again).json["steps"][0]["state"] == "RETRY", "the first attempt")
+        for _ in range(2):
+            run = daemon.post("/v1/jobs/hello/run").json["id"]
+            wait_until(lambda run=run: daemon.get("/v1/runs/" + run).json["state"] == "OK", "another run")
+        self.assertEqual(daemon.get("/v1/runs/" + again).json["steps"][0]["state"], "RETRY")
+
     def test_reload(self):
         daemon = self.start()
         wait_until(lambda: daemon.get("/v1/nodes").json["total"] == 1, "the node")

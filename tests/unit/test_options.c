@@ -24,7 +24,7 @@ static void mapped(const char *name, bool env, char *out, size_t size)
     }
 }
 
-/* A setting of one verb is in its group: serve.listen, DIBS_SERVE_LISTEN. */
+/* A setting of a group has its name before its own: serve.listen, DIBS_SERVE_LISTEN. */
 static void test_names_map_mechanically(void **state)
 {
     char expected[64], name[64];
@@ -33,11 +33,11 @@ static void test_names_map_mechanically(void **state)
     for (size_t i = 0; i < dibs__option_count(); i++) {
         const dibs__option *option = dibs__option_at(i);
 
-        snprintf(name, sizeof(name), "%s%s",
-                 option->key && strncmp(option->key, "serve.", 6) == 0
-                     ? "serve-"
-                     : "",
-                 option->name);
+        const char *dot = option->key ? strchr(option->key, '.') : NULL;
+
+        snprintf(name, sizeof(name), "%.*s%s%s",
+                 dot ? (int)(dot - option->key) : 0, dot ? option->key : "",
+                 dot ? "-" : "", option->name);
         if (option->env) {
             mapped(name, true, expected, sizeof(expected));
             assert_string_equal(option->env, expected);
