@@ -11,6 +11,7 @@
 
 #include "jobs/board.h"
 #include "jobs/job_file.h"
+#include <stdatomic.h>
 
 enum { DIBS__NODE_LABELS_MAX = 16, DIBS__NODE_SLOTS_MAX = 256 };
 
@@ -44,6 +45,8 @@ typedef struct dibs__node_opts {
     const struct dibs__calls *calls; /* functions; NULL: it runs commands */
     dibs__node_say_fn *say;
     void *arg;
+    _Atomic int64_t *behind_us; /* set to how far the clock of the store is
+                                   behind, after a step back; may be NULL */
 } dibs__node_opts;
 
 /* Runs a node that executes commands (node_command.c; it is not in libdibs). DIBS_OK: it was to stop, and nothing of it runs any more. */

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "jobs/board_stage.h"
 #include "jobs/node_record.h"
+#include "jobs/setback.h"
 #include "jobs/wake.h"
 #include "node/attempt_ops.h"
 #include "node/node.h"
@@ -29,6 +30,7 @@ struct dibs__node {
     dibsx_nsec drain_at; /* commands are asked to end */
     bool drained;        /* they were */
     dibs__wake wake;
+    dibs__setback setback;
     dibs_bell *bell;   /* of the board; NULL: the store has none */
     dibsx_nsec own_at; /* when to read the records of its own commands */
     dibsx_nsec join_at;

@@ -5,6 +5,7 @@
 #include "node/node_view.h"
 #include "node/node_zones.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -54,6 +55,25 @@ static void plan_look(dibs__node *node, const dibs__view *v)
             dibs__node_hurry_to(node, v->looks[i].next, v->now_us);
 }
 
+/* Jobs wait for a clock that was set back, and nothing else would tell why. */
+static void heed_clock(dibs__node *node, const dibs__view *v)
+{
+    dibs__clock_news news =
+        dibs__setback_note(&node->setback, v->now_us, v->taken_at);
+    int64_t behind_us = dibs__setback_us(&node->setback);
+
+    if (news == DIBS__CLOCK_BACK)
+        dibs__node_say(node,
+                       "the clock of the store was set back, by %" PRId64
+                       " s in all: jobs wait until it has caught up; dibs job "
+                       "reset lets a job go on from now",
+                       behind_us / 1000000);
+    else if (news == DIBS__CLOCK_AGAIN)
+        dibs__node_say(node, "the clock of the store has caught up");
+    if (node->opts->behind_us)
+        atomic_store(node->opts->behind_us, behind_us);
+}
+
 /* Ticks come first: they have a moment, and the rest may take a while. */
 static void use_view(dibs__node *node, const dibs__view *v, dibsx_nsec now)
 {
@@ -63,6 +83,7 @@ static void use_view(dibs__node *node, const dibs__view *v, dibsx_nsec now)
     if (own)
         node->own_at = node->wake.look_at;
     note_nodes(node, v);
+    heed_clock(node, v);
     if (!node->draining)
         dibs__node_tick(node, v);
     if (own)

@@ -39,6 +39,7 @@ typedef struct dibs__engine_node {
     bool told;    /* to stop */
     int stop_fd;  /* a semaphore: once to drain, twice to kill */
     atomic_int phase;
+    _Atomic int64_t behind_us; /* the clock of the store */
 } dibs__engine_node;
 
 static const char *const phase_names[] = {"off",      "loading", "running",
@@ -324,7 +325,8 @@ static dibs_status start_node(dibs__engine_node *node, dibs_error *err)
                      [DIBS__SWEEP_CLEANUP] = opts->cleanup_every_ms},
         .stop_fd = node->stop_fd,
         .say = say_line,
-        .arg = node};
+        .arg = node,
+        .behind_us = &node->behind_us};
     atomic_store(&node->phase, DIBS__ENGINE_LOADING);
     if (rc == DIBS_OK &&
         dibsx_thread_start(&node->thread, run_engine, node) != 0)
@@ -468,4 +470,15 @@ dibs__engine_phase dibs__engine_phase_of(dibs__serve_engine *engine)
     }
     pthread_mutex_unlock(&engine->mutex);
     return (dibs__engine_phase)phase;
+}
+
+int64_t dibs__engine_behind_us(dibs__serve_engine *engine)
+{
+    int64_t behind_us = 0;
+
+    pthread_mutex_lock(&engine->mutex);
+    if (engine->nodes && !has_ended(engine->nodes))
+        behind_us = atomic_load(&engine->nodes->behind_us);
+    pthread_mutex_unlock(&engine->mutex);
+    return behind_us;
 }

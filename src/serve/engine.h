@@ -6,7 +6,7 @@
  *        +--> REFUSED: a file does not win; the daemon goes on without these files
  *
  * New files are given to a second node; the first one drains once they are loaded. The
- * main thread calls all of these but dibs__engine_phase_of(), which any thread may. */
+ * main thread calls all of these but those that say so. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_SERVE_ENGINE_H
 #define DIBS_SERVE_ENGINE_H
@@ -33,8 +33,8 @@ typedef struct dibs__serve_engine {
     dibs__serve_log *log;
     dibs_client *cl;
     dibs__serve_counts
-        *counts;           /* borrowed: a reload that fails later is told */
-    pthread_mutex_t mutex; /* for the list of nodes, and who was told */
+        *counts;           /* borrowed; a reload may fail later */
+    pthread_mutex_t mutex; /* for the list of nodes */
     struct dibs__engine_node
         *nodes; /* the newest first; main thread changes it */
     char board[DIBS__JOB_NAME_SIZE]; /* set by the init */
@@ -66,8 +66,12 @@ void dibs__engine_drain(dibs__serve_engine *engine);
 /* Waits until nothing runs any more. */
 void dibs__engine_stop(dibs__serve_engine *engine);
 
+/* Any thread. */
 dibs__engine_phase dibs__engine_phase_of(dibs__serve_engine *engine);
 const char *dibs__engine_phase_name(dibs__engine_phase phase);
+
+/* How far the clock of the store is behind, after it was set back. Any thread. */
+int64_t dibs__engine_behind_us(dibs__serve_engine *engine);
 
 /* Only the check of files, for `dibs serve --check`. */
 DIBS_MUST_CHECK dibs_status dibs__engine_check(const dibs__serve_opts *opts,

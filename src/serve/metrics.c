@@ -75,6 +75,10 @@ static const struct {
     [DIBS__SERVE_CLOCK_SKEW] =
         {"dibs_backend_clock_skew_seconds", "gauge",
          "How far the clock of the store is ahead of that of the daemon."},
+    [DIBS__SERVE_CLOCK_BEHIND] =
+        {"dibs_backend_clock_behind_seconds", "gauge",
+         "How far the clock of the store is behind, after it was set back: "
+         "jobs wait for so long."},
     [DIBS__SERVE_LOCKS_HELD] = {"dibs_store_locks_held", "gauge",
                                 "Names that have a holder."},
     [DIBS__SERVE_WAITERS] = {"dibs_store_waiters", "gauge",

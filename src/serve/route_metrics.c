@@ -308,6 +308,8 @@ static void put_jobs(dibsx_buf *out, dibs__serve *sv)
     dibs__board_picture *picture =
         dibs__board_look_take(&sv->board_look, LOOK_WAIT_MS);
 
+    dibs__serve_metric_put(out, DIBS__SERVE_CLOCK_BEHIND,
+                           (double)dibs__engine_behind_us(&sv->engine) / 1e6);
     dibs__job_sums_put(&sv->board_look.sums,
                        picture && picture->rc == DIBS_OK ? picture : NULL, out);
     dibs__board_picture_drop(picture);

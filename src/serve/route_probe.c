@@ -46,6 +46,18 @@ static void put_store_check(dibsx_buf *page, dibs__serve *sv)
     dibs__serve_picture_drop(picture);
 }
 
+/* A clock that was set back is the reason why jobs wait. */
+static void put_clock_check(dibsx_buf *page, dibs__serve *sv)
+{
+    int64_t behind_us = dibs__engine_behind_us(&sv->engine);
+
+    if (behind_us > 0)
+        dibsx_buf_printf(page,
+                         "[-]clock of the store was set back: jobs wait "
+                         "%lld s for it\n",
+                         (long long)(behind_us / 1000000));
+}
+
 /* One line for each check, and the answer of all below. Only the phase decides. */
 static void answer_checks(dibs__http_exchange *ex, int phase)
 {
@@ -65,6 +77,7 @@ static void answer_checks(dibs__http_exchange *ex, int phase)
     dibsx_buf_printf(&page, "[%c]phase %s\n",
                      phase == DIBS__SERVE_READY ? '+' : '-', phase_text(phase));
     put_store_check(&page, sv);
+    put_clock_check(&page, sv);
     dibsx_buf_printf(&page, "[+]tokens %zu\n",
                      dibs__serve_gate_count(&sv->gate));
     dibs__http_load_get(dibs__http_server_of(ex), &load);

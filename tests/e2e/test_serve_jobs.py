@@ -4,6 +4,7 @@ import json
 import os
 import re
 import signal
+import struct
 import subprocess
 import tempfile
 import unittest
@@ -491,6 +492,33 @@ class Engine(unittest.TestCase):
             run = daemon.post("/v1/jobs/hello/run").json["id"]
             wait_until(lambda run=run: daemon.get("/v1/runs/" + run).json["state"] == "OK", "another run")
         self.assertEqual(daemon.get("/v1/runs/" + again).json["steps"][0]["state"], "RETRY")
+
+    @unittest.skipUnless("DIBS_CLOCK_SHIM" in os.environ and not URL, "the clock of the daemon is not that of the store")
+    def test_a_clock_that_is_set_back_is_announced(self):
+        clock = self.folder + "/clock"
+
+        def set_clock(ahead_s):
+            with open(clock, "r+b" if os.path.exists(clock) else "wb") as file:
+                file.write(struct.pack("=qq", ahead_s * 1000000, 0))
+
+        def behind():
+            found = re.search(r"^dibs_backend_clock_behind_seconds (\S+)$", daemon.get("/metrics").text, re.M)
+            return float(found.group(1))
+
+        set_clock(0)
+        daemon = self.start(env={"LD_PRELOAD": os.environ["DIBS_CLOCK_SHIM"], "CLOCK_SHIM": clock})
+        wait_until(lambda: daemon.get("/v1/nodes").json["total"] == 1, "the node")
+        self.assertEqual(behind(), 0)
+        self.assertNotIn("clock", daemon.get("/readyz?verbose").text)
+        set_clock(-3600)
+        wait_until(lambda: "the clock of the store was set back" in daemon.log_text(), "the news of the step")
+        self.assertTrue(0 < behind() < 3700, behind())
+        answer = daemon.get("/readyz?verbose")
+        self.assertEqual(answer.status, 200)
+        self.assertRegex(answer.text, r"\[-\]clock of the store was set back: jobs wait \d+ s for it")
+        set_clock(0)
+        wait_until(lambda: "the clock of the store has caught up" in daemon.log_text(), "its end")
+        wait_until(lambda: behind() == 0, "no clock behind")
 
     def test_reload(self):
         daemon = self.start()
