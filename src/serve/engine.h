@@ -32,9 +32,8 @@ typedef struct dibs__serve_engine {
     const dibs__serve_opts *opts; /* borrowed, as are log and client */
     dibs__serve_log *log;
     dibs_client *cl;
-    dibs__serve_counts
-        *counts;           /* borrowed; a reload may fail later */
-    pthread_mutex_t mutex; /* for the list of nodes */
+    dibs__serve_counts *counts; /* borrowed; a reload may fail later */
+    pthread_mutex_t mutex;      /* for the list of nodes */
     struct dibs__engine_node
         *nodes; /* the newest first; main thread changes it */
     char board[DIBS__JOB_NAME_SIZE]; /* set by the init */

@@ -144,7 +144,7 @@ static void tell_end(dibsx_buf *out, const char *name, int64_t retry_ms)
 static void tell_news(const stream *st, dibs__serve_session *se, dibsx_buf *out)
 {
     const dibs__session_leases *leases = &se->machine.leases;
-    /* A lease whose time is over goes behind this one when it is told of. */
+    /* A lease whose time is over goes behind this one meanwhile. */
     const dibs__session_lease *last = leases->last;
     dibsx_nsec now = dibsx_now();
 
