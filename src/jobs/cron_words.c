@@ -200,9 +200,15 @@ static void put_clocks(const dibs__cron *cron, dibsx_buf *out, size_t count)
 
     dibsx_buf_puts(out, "at ");
     for (int s = 0; s < DIBS__DAY_S; s++) {
-        if (!(cron->hours >> (s / 3600) & 1) ||
-            !(cron->minutes >> (s / 60 % 60) & 1) ||
-            !(cron->seconds >> (s % 60) & 1))
+        if (!(cron->hours >> (s / 3600) & 1)) {
+            s += 3599; /* the rest of the hour: a list of jobs has many */
+            continue;
+        }
+        if (!(cron->minutes >> (s / 60 % 60) & 1)) {
+            s += 59;
+            continue;
+        }
+        if (!(cron->seconds >> (s % 60) & 1))
             continue;
         begin_phrase(&ls);
         dibsx_buf_printf(out, "%02d:%02d", s / 3600, s / 60 % 60);

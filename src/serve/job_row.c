@@ -5,6 +5,8 @@
 #include "base/json_data.h"
 #include <string.h>
 
+enum { WORDS_MAX = 4096 };
+
 void dibs__json_at(dibsx_json *js, const char *key, int64_t wall_us)
 {
     char text[40];
@@ -77,6 +79,31 @@ static void put_pause(dibsx_json *js, const dibs__job_state *state)
     dibsx_json_close(js, '}');
 }
 
+/* "at 02:00 every day, or every 15 minutes"; null without a schedule. */
+static void put_schedule_text(dibsx_json *js, const dibs__schedules *schedule)
+{
+    dibsx_buf words;
+
+    dibsx_buf_init(&words, WORDS_MAX);
+    for (size_t i = 0; i < schedule->count; i++) {
+        dibsx_buf_puts(&words, i ? ", or " : "");
+        dibs__cron_words(&schedule->at[i].cron, &words);
+    }
+    put_text(js, "schedule_text",
+             dibsx_buf_ok(&words) ? dibsx_buf_text(&words) : NULL);
+    dibsx_buf_fini(&words);
+}
+
+static void put_schedule(dibsx_json *js, const dibs__schedules *schedule)
+{
+    dibsx_json_key(js, "schedule");
+    dibsx_json_open(js, '[');
+    for (size_t i = 0; i < schedule->count; i++)
+        dibsx_json_text(js, schedule->at[i].text);
+    dibsx_json_close(js, ']');
+    put_schedule_text(js, schedule);
+}
+
 void dibs__job_row_json(dibsx_json *js, const dibs__board_row *row,
                         int64_t now_us)
 {
@@ -90,11 +117,7 @@ void dibs__job_row_json(dibsx_json *js, const dibs__board_row *row,
     dibsx_json_pair_text(js, "hash", state->hash);
     dibsx_json_pair_text(js, "status", dibs__job_row_status(row));
     put_text(js, "description", job ? job->description : NULL);
-    dibsx_json_key(js, "schedule");
-    dibsx_json_open(js, '[');
-    for (size_t i = 0; job && i < job->schedule.count; i++)
-        dibsx_json_text(js, job->schedule.at[i].text);
-    dibsx_json_close(js, ']');
+    put_schedule(js, job ? &job->schedule : &(dibs__schedules){.count = 0});
     put_text(js, "zone", job ? job->zone : NULL);
     dibs__json_at(js, "next_at", state->paused ? 0 : state->next_s * 1000000);
     put_span(js, "next_in_ms", span_of(now_us, next_us));

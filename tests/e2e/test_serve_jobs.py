@@ -107,6 +107,8 @@ class Jobs(ServeCase):
         self.assertEqual((answer["total"], answer["board"], answer["complete"]), (9, "main", True))
         nightly = answer["items"][names.index("nightly")]
         self.assertEqual((nightly["set"], nightly["zone"], nightly["schedule"]), ("served", "Europe/Berlin", ["0 2 * * *"]))
+        self.assertEqual([answer["items"][names.index(name)]["schedule_text"] for name in ("nightly", "often", "hello")],
+                         ["at 02:00 every day", "every 1s", None])
         self.assertRegex(nightly["next_at"], "^20..-..-..T0[01]:00:00")
         self.assertGreater(nightly["next_in_ms"], 0)
         # Parts, filters, and orders.
