@@ -1,5 +1,5 @@
-/* route_jobs.c - jobs: lists, definitions, next ticks, the timeline, as the
- * look at the board or the store has them. Threads of the server. */
+/* route_jobs.c - jobs: lists, definitions, next ticks, as the look at the board or the
+ * store has them. Threads of the server. */
 /* SPDX-License-Identifier: MIT */
 #include "base/alloc.h"
 #include "base/fail.h"
@@ -17,14 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    LIMIT_MAX = 1000,
-    TICKS_MAX = 1000,
-    RUNS_SHOWN = 20,
-    TIMELINE_MAX = 2000,
-    HOUR_S = 3600,
-    DAY_S = 86400
-};
+enum { LIMIT_MAX = 1000, TICKS_MAX = 1000, RUNS_SHOWN = 20 };
 
 /* ---- lists */
 
@@ -363,120 +356,4 @@ void dibs__serve_get_next(dibs__http_exchange *ex)
     dibs__zone_free(shown);
     dibs__zone_free(zone);
     dibs__job_free(def.job);
-}
-
-/* ---- the timeline: runs of the past, ticks of the future */
-
-typedef struct span {
-    int64_t from_s, to_s;
-    size_t left; /* members that it may still have */
-    bool complete;
-} span;
-
-static void put_future(dibsx_json *js, const dibs__board_row *row,
-                       const dibs__board_picture *picture, span *sp)
-{
-    const dibs__job *job = dibs__board_row_job(row);
-    const int64_t now_s = picture->now_us / 1000000;
-    int64_t after_s = row->state.mark_s, local_s = row->state.mark_local_s;
-    dibs__zone *zone = NULL;
-    dibs__tick tick;
-
-    if (!job || !job->enabled || row->state.paused || !row->state.next_s ||
-        dibs__zone_open(job->zone, &zone, NULL) != DIBS_OK)
-        return;
-    /* Ticks before the span are not counted through. */
-    if (after_s < (now_s > sp->from_s ? now_s : sp->from_s) - 1) {
-        after_s = (now_s > sp->from_s ? now_s : sp->from_s) - 1;
-        local_s = after_s + dibs__zone_offset(zone, after_s);
-    }
-    while (dibs__job_next(job, &row->state, zone, after_s, local_s, &tick) &&
-           tick.at <= sp->to_s) {
-        if (sp->left == 0) {
-            sp->complete = false;
-            break;
-        }
-        sp->left--;
-        dibsx_json_open(js, '{');
-        dibsx_json_pair_text(js, "job", row->state.job);
-        dibs__json_at(js, "at", tick.at * 1000000);
-        dibsx_json_close(js, '}');
-        after_s = tick.at;
-        local_s = tick.at + tick.offset_s;
-    }
-    dibs__zone_free(zone);
-}
-
-/* A run ends within the span, or lives: its number is then that of its making. */
-static void put_past(dibsx_json *js, const dibs__board_picture *picture,
-                     const dibs__board_row *row, span *sp)
-{
-    for (size_t i = row->run_count; i > 0; i--) {
-        const dibs__board_run_id *at = &row->runs[i - 1];
-        dibs__run run;
-
-        if (at->at_us < sp->from_s * 1000000)
-            break;
-        if (sp->left == 0) {
-            sp->complete = false;
-            break;
-        }
-        if (dibs__board_run(&picture->board, at->id, &run, NULL) == DIBS_OK &&
-            (run.begun_us ? run.begun_us : run.made_us) <= sp->to_s * 1000000) {
-            sp->left--;
-            dibsx_json_open(js, '{');
-            dibsx_json_pair_text(js, "id", run.id);
-            dibsx_json_pair_text(js, "job", run.job);
-            dibsx_json_pair_text(js, "state", dibs__run_state_name(run.state));
-            dibs__json_at(js, "made_at", run.made_us);
-            dibs__json_at(js, "begun_at", run.begun_us);
-            dibs__json_at(js, "ended_at", run.ended_us);
-            dibsx_json_close(js, '}');
-        }
-        dibs__run_fini(&run);
-    }
-}
-
-void dibs__serve_get_timeline(dibs__http_exchange *ex)
-{
-    dibs__board_picture *picture = dibs__serve_take_board(ex);
-    span sp = {.complete = true};
-    dibsx_json *js;
-
-    if (!picture)
-        return;
-    sp.from_s = picture->now_us / 1000000 - HOUR_S;
-    sp.to_s = picture->now_us / 1000000 + HOUR_S;
-    if (!dibs__serve_ask_moment(ex, "?from=", dibs__http_query(ex, "from"),
-                                &sp.from_s) ||
-        !dibs__serve_ask_moment(ex, "?to=", dibs__http_query(ex, "to"),
-                                &sp.to_s)) {
-        dibs__board_picture_drop(picture);
-        return;
-    }
-    if (sp.to_s < sp.from_s || sp.to_s - sp.from_s > 31 * DAY_S) {
-        (void)dibs__serve_refuse(ex, 400, "invalid",
-                                 "?to= must be after ?from=, by 31 days at "
-                                 "most");
-        dibs__board_picture_drop(picture);
-        return;
-    }
-    js = dibs__http_answer(ex, 200);
-    dibs__json_at(js, "from", sp.from_s * 1000000);
-    dibs__json_at(js, "to", sp.to_s * 1000000);
-    dibs__json_at(js, "now", picture->now_us);
-    dibsx_json_key(js, "runs");
-    dibsx_json_open(js, '[');
-    sp.left = TIMELINE_MAX;
-    for (size_t i = 0; i < picture->count; i++)
-        put_past(js, picture, &picture->rows[i], &sp);
-    dibsx_json_close(js, ']');
-    dibsx_json_key(js, "ticks");
-    dibsx_json_open(js, '[');
-    sp.left = TIMELINE_MAX;
-    for (size_t i = 0; i < picture->count; i++)
-        put_future(js, &picture->rows[i], picture, &sp);
-    dibsx_json_close(js, ']');
-    dibsx_json_pair_bool(js, "complete", sp.complete);
-    dibs__board_picture_drop(picture);
 }

@@ -133,7 +133,7 @@ const dibs__http_route dibs__serve_routes[] = {
     {"POST", "/v1/jobs/{job}/resume", dibs__serve_post_job_resume, OPERATE,
      OF_BOARD},
     {"GET", "/v1/timeline", dibs__serve_get_timeline, READ,
-     TAKES("board from to")},
+     TAKES("board from to step_s")},
     {"GET", "/v1/runs", dibs__serve_get_runs, READ,
      TAKES("board state limit after job")},
     {"GET", "/v1/runs/{run}", dibs__serve_get_run, READ, OF_BOARD},

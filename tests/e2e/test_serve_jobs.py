@@ -365,6 +365,31 @@ class Jobs(ServeCase):
         for query in ({"from": "x"}, {"from": "2026-01-02", "to": "2026-01-01"}, {"from": "2026-01-01", "to": "2027-01-01"}):
             self.assert_problem(self.daemon.get("/v1/timeline", query=query), 400, "invalid")
 
+    def test_calendar(self):
+        self.await_run(self.start("fails"), "FAILED")
+        run = self.start("slow")
+        self.await_run(run, "ACTIVE")
+        wait_until(lambda: self.daemon.get("/v1/runs", query={"job": "often", "state": "ok"}).json["items"], "a tick")
+
+        def counted():
+            got = self.daemon.get("/v1/timeline", query={"step_s": 60}).json
+            sums = {key: sum(cell[key] for cell in got["cells"]) for key in ("ok", "failed", "live")}
+            return got if all(sums.values()) else None
+
+        got = wait_until(counted, "runs of each kind")
+        self.assertEqual((got["step_s"], "runs" in got, "ticks" in got), (60, False, False))
+        self.assertEqual([cell for cell in got["cells"] if cell["at"] > got["now"] and cell["ok"] + cell["failed"] + cell["live"]], [])
+        self.daemon.post(f"/v1/runs/{run}/cancel", {})
+        self.await_run(run, "CANCELLED")
+        # A tick at the end of the span is in no cell.
+        later = self.daemon.get("/v1/timeline", query={"from": "2198-06-01T00:00:00Z", "to": "2198-06-01T10:00:00Z", "step_s": 3600}).json
+        self.assertEqual([cell["ticks"] for cell in later["cells"]], [3601] + 9 * [3600])
+        self.assertEqual((later["cells"][1]["at"], later["complete"]), ("2198-06-01T01:00:00.000Z", True))
+        month = self.daemon.get("/v1/timeline", query={"from": "2198-06-01T00:00:00Z", "to": "2198-07-01T00:00:00Z", "step_s": 86400}).json
+        self.assertFalse(month["complete"])
+        for query in ({"step_s": 59}, {"step_s": 90000}, {"step_s": 60, "from": "2198-06-01", "to": "2198-06-08"}):
+            self.assert_problem(self.daemon.get("/v1/timeline", query=query), 400, "invalid")
+
     def test_events(self):
         connection = self.daemon.connect()
         self.addCleanup(connection.close)
