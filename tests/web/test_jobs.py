@@ -25,6 +25,8 @@ jobs:
   bad:
     concurrency: allow
     shell: 'test -e GATE.well'
+  broken:
+    shell: 'exit 1'
   nightly:
     schedule: '0 2 * * *'
     zone: Europe/Berlin
@@ -122,15 +124,15 @@ class Jobs(unittest.TestCase):
         self.browser.run("location.hash = '#/jobs/nightly'")
         self.browser.await_text("0 2 * * *")
         self.browser.await_text("02:00:00 +0", ".plain")
+        self.browser.await_text("at 02:00 every day, Europe/Berlin", ".facts")
         self.browser.await_text("It has not run yet.")
         self.ask("Pause…", "nightly")
         self.assertTrue(self.browser.run("return document.querySelector('dialog button[type=submit]').disabled"))
         self.confirm("until " + MARKUP)
         self.browser.await_text("until " + MARKUP, ".lead")
         self.assertEqual(self.scene.get("/v1/jobs/nightly").json["paused"]["reason"], "until " + MARKUP)
-        self.ask("Resume…", "nightly")
-        self.confirm()
-        wait_until(lambda: not self.scene.get("/v1/jobs/nightly").json["paused"], "the job to go on")
+        self.assertIsNone(self.scene.get("/v1/jobs/nightly").json["paused"]["until_at"])
+        self.resume("nightly")
         self.browser.await_text("Next in")
         self.fits()
         self.good()
@@ -140,6 +142,92 @@ class Jobs(unittest.TestCase):
         self.show("#/jobs/nightly", "read")
         self.browser.await_text("0 2 * * *")
         self.assertEqual(self.browser.run("return document.querySelectorAll('main .acts button').length"), 0)
+
+    def resume(self, job):
+        self.ask("Resume…", job)
+        self.confirm()
+        wait_until(lambda: not self.scene.get("/v1/jobs/" + job).json["paused"], "the job to go on")
+
+    def test_pause_until(self):
+        """Until a moment in the zone that is shown: the viewer's, then UTC."""
+        self.browser.devtools("Emulation.setTimezoneOverride", timezoneId="Asia/Kolkata")
+        self.addCleanup(self.browser.devtools, "Emulation.setTimezoneOverride", timezoneId="")
+        self.show("#/jobs/hourly")
+        for at in ("2099-12-31T18:30:00.000Z", "2100-01-01T00:00:00.000Z"):
+            self.ask("Pause…", "hourly")
+            self.browser.run("const el = document.getElementById('until'); el.value = args[0]; el.dispatchEvent(new Event('input', { bubbles: true }))", "2100-01-01T00:00")
+            self.confirm("for a while")
+            self.browser.await_text(", until ", ".lead")
+            self.assertEqual(self.scene.get("/v1/jobs/hourly").json["paused"]["until_at"], at)
+            self.resume("hourly")
+            self.browser.await_text("Pause…")
+            self.browser.press("z")
+        # A moment that is over is not taken.
+        self.ask("Pause…", "hourly")
+        self.browser.run("document.getElementById('until').value = args[0]", "2020-01-01T00:00")
+        self.browser.fill("#reason", "too late")
+        self.browser.click("dialog button[type=submit]")
+        self.assertFalse(self.browser.run("return document.getElementById('until').checkValidity()"))
+        self.assertIsNone(self.scene.get("/v1/jobs/hourly").json["paused"])
+        self.browser.press("escape")
+        self.good()
+
+    def cells(self, what):
+        return self.browser.run(f"return [...document.querySelectorAll('.week [role=gridcell]')].filter(x => {what}).length")
+
+    def test_week(self):
+        run = self.run_of("broken")
+        wait_until(lambda: self.state(run) == "FAILED", "the end of the run")
+        self.show("#/jobs")
+        self.browser.click_text("Week")
+        self.browser.await_("return document.querySelector('.week .hue.bad em')", "the run that failed")
+        self.assertIn("week=now", self.browser.run("return location.hash"))
+        self.assertEqual((self.cells("true"), self.cells("x.classList.contains('here')"), self.cells("x.tabIndex === 0")), (168, 1, 1))
+        self.assertRegex(self.browser.run("return document.querySelector('.week .hue.bad').title"), r"\d failed")
+        self.fits()
+        # Another week has its own address.
+        self.browser.click_text("Later ›")
+        self.browser.await_("return document.querySelector('.week') && [...document.querySelectorAll('.week [role=gridcell]')].filter(x => x.innerText.startsWith('+')).length >= 167", "ticks in each hour")
+        self.assertRegex(self.browser.run("return location.hash"), r"week=\d{4}-\d\d-\d\d")
+        # By keys: the first hour of the week, the one below and the one behind that; there it is opened.
+        self.browser.run("document.querySelector('.week [tabindex=\"0\"]').focus()")
+        self.browser.press("home", "down", "right", "enter")
+        self.browser.await_text("hourly", ".lanes")
+        self.assertIn("01:00 to 02:00", self.browser.text("main"))
+        self.assertEqual((self.cells("x.getAttribute('aria-selected') === 'true'"), self.cells("x === document.activeElement && x.title.includes('01:00')")), (1, 1))
+        address = self.browser.run("return location.hash")
+        self.assertIn("at=", address)
+        self.fits()
+        self.show(address)
+        self.browser.await_text("hourly", ".lanes")
+        self.browser.click_text("Close")
+        self.browser.await_("return !document.querySelector('.lanes')?.offsetParent", "the hour to be closed")
+        # On a narrow screen the days are beside each other.
+        self.browser.size(390)
+        self.browser.run("document.querySelector('.week [tabindex=\"0\"]').focus()")
+        before = self.browser.run("return document.activeElement.getBoundingClientRect().left")
+        self.browser.press("right")
+        self.assertGreater(self.browser.run("return document.activeElement.getBoundingClientRect().left"), before)
+        self.assertEqual(self.cells("x.scrollWidth > x.clientWidth + 1"), 0)
+        self.browser.size(1280)
+        self.browser.click_text("This week")
+        self.browser.await_("return document.querySelector('.week .here')", "this week")
+        self.browser.click_text("‹ Earlier")
+        self.browser.await_text("Nothing in this week.")
+        self.show("#/jobs?week=none&at=none")
+        self.browser.await_("return document.querySelector('.week .here')", "this week")
+        self.good()
+
+    def test_week_of_a_change_of_clocks(self):
+        """An hour that occurs twice has the ticks of both and of the nightly job; one that is skipped has no cell."""
+        self.browser.devtools("Emulation.setTimezoneOverride", timezoneId="Europe/Berlin")
+        self.addCleanup(self.browser.devtools, "Emulation.setTimezoneOverride", timezoneId="")
+        for week, cell, sign in (("2100-10-31", 6 * 24 + 2, "+3"), ("2100-03-28", 6 * 24 + 2, "")):
+            self.show("#/jobs?week=" + week)
+            self.browser.await_("return document.querySelectorAll('.week [role=gridcell]').length === 168", "the week")
+            self.browser.await_("return [...document.querySelectorAll('.week [role=gridcell]')][args[0]].innerText === args[1]", "the hour of the change", cell, sign)
+        self.assertEqual(self.cells("x.innerText === '+1'") + self.cells("x.innerText === '+2'"), 167)
+        self.good()
 
     def test_overview(self):
         run = self.run_of("bad")
@@ -231,7 +319,7 @@ class Jobs(unittest.TestCase):
         self.browser.open("about:blank")
         self.browser.open(scene.page + "#token=" + scene.tokens["read"])
         self.browser.await_text("read", "#me")
-        for address, words in (("#/jobs", "There is no job."), ("#/jobs?hours=2", "Nothing in this time."), ("#/nodes", "No node is there"), ("#/runs/none.1", "Not here")):
+        for address, words in (("#/jobs", "There is no job."), ("#/jobs?hours=2", "Nothing in this time."), ("#/jobs?week=now", "Nothing in this week."), ("#/nodes", "No node is there"), ("#/runs/none.1", "Not here")):
             self.browser.run("location.hash = args[0]", address)
             self.browser.await_text(words)
         self.good()

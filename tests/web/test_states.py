@@ -16,10 +16,11 @@ JOBS = """
 set: states
 jobs:
   nightly: {schedule: '0 2 * * *', shell: 'echo done'}
+  wordy: {schedule: '0 9-17/2 * * MON-FRI', shell: 'echo done'}
 """
 # Each page, and what it shows of the scene.
 PAGES = {"#/": "Most wanted", "#/locks": "held-name", "#/locks/held-name": "Held by one", "#/waits": "held-name", "#/coordination": "payments",
-         "#/queues": "letters", "#/queues/letters": "Ready 1", "#/jobs": "nightly", "#/jobs/nightly": "0 2 * * *", "#/jobs?hours=48": "nightly", "#/nodes": "active", "#/audit": "for a test"}
+         "#/queues": "letters", "#/queues/letters": "Ready 1", "#/jobs": "nightly", "#/jobs/nightly": "0 2 * * *", "#/jobs?hours=48": "nightly", "#/jobs?week=now": "Runs by their begin", "#/nodes": "active", "#/audit": "for a test"}
 
 
 class Redis:
@@ -177,6 +178,8 @@ class States(unittest.TestCase):
                 self.go(address, text)
                 self.assertEqual(self.browser.run("return [...document.querySelectorAll('main .rows .row > *')].filter(x => x.offsetParent && x.scrollWidth > x.clientWidth + 1"
                                                   " && getComputedStyle(x).overflowX === 'visible').map(x => x.outerHTML.slice(0, 160))"), [])
+        self.go("#/jobs", "nightly")
+        self.assertGreaterEqual(self.browser.run("return document.querySelector('.jobs .rows .row:last-child .name').getBoundingClientRect().width"), 40)
         self.go("#/queues", "letters")
         self.assertIn("Ready", self.browser.run("return getComputedStyle(document.querySelector('.queues .rows .row').children[1], '::before').content"))
 

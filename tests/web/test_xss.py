@@ -12,7 +12,7 @@ from browser import Browser
 from corpus import CORPUS
 from runtools import main
 
-PAGES = ("#/", "#/locks", "#/locks?flat=1", "#/locks?sort=-age", "#/waits", "#/coordination", "#/queues", "#/jobs", "#/jobs?hours=2", "#/nodes", "#/audit")
+PAGES = ("#/", "#/locks", "#/locks?flat=1", "#/locks?sort=-age", "#/waits", "#/coordination", "#/queues", "#/jobs", "#/jobs?hours=2", "#/jobs?week=now", "#/nodes", "#/audit")
 NONE_OF = "script, img, iframe, object, embed, video, audio, source, link, meta, base, style, template, form[action], foreignObject, animate, set"
 
 

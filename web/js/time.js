@@ -40,7 +40,14 @@ export function switchZone() {
 export const clock = at => part({ hour: '2-digit', minute: '2-digit', second: '2-digit' }, date(at));
 export const hour = at => part({ hour: '2-digit', minute: '2-digit' }, date(at));
 export const day = at => part({ weekday: 'short', day: 'numeric', month: 'short' }, date(at));
+export const iso = at => date(at).toISOString().slice(0, 19) + 'Z';
 export const moment = at => `${day(at)} ${clock(at)}`;
+/* The form of a field for a moment, and back: 2026-11-16T02:30. */
+export function localText(at) {
+  const d = date(at);
+  return new Date(d - (zone ? 0 : d.getTimezoneOffset() * 6e4)).toISOString().slice(0, 16);
+}
+export const readLocal = value => new Date(value + (zone ? 'Z' : ''));
 /* Both zones, for titles. */
 export const both = at => `${moment(at)} ${zoneShort()}\n${date(at).toISOString()}`;
 

@@ -1,7 +1,7 @@
 /* job.js - one job: its next ticks, its definition, its latest runs, and what an operator may do. */
 // SPDX-License-Identifier: MIT
 import { each, h, put, text } from '../dom.js';
-import { both, span, until } from '../time.js';
+import { both, iso, localText, readLocal, span, until, zoneShort } from '../time.js';
 import { get } from '../api.js';
 import { button, card, code, confirm, count, empty, facts, may, named, num, once, page, pill, sends, table, to, when } from '../parts.js';
 import { drawGraph, jobPath, scheduleText, starts, stateMark, statusMark } from '../work.js';
@@ -19,10 +19,14 @@ function askRun(job) {
   });
 }
 
-const askPause = (job, again) => confirm({
-  title: 'Pause this job?', action: 'Pause it', reason: true, say: ['No tick starts ', code(job.name), ' until it is resumed. A run that lives goes on, and it can still be run by hand.'],
-  run: sends(jobPath(job.name, '/pause'), {}, again), done: `Paused: ${job.name}`,
-});
+function askPause(job, again) {
+  const until = h('input', { id: 'until', type: 'datetime-local', min: localText(Date.now() + 6e4) });
+  return confirm({
+    title: 'Pause this job?', action: 'Pause it', reason: true,
+    say: ['No tick starts ', code(job.name), ' until it is resumed. A run that lives goes on, and it can still be run by hand.', h('label', { for: 'until', text: `Resume it by itself at (${zoneShort()}; may be empty)` }), until],
+    run: reason => sends(jobPath(job.name, '/pause'), until.value ? { until_at: iso(readLocal(until.value)) } : {}, again)(reason), done: `Paused: ${job.name}`,
+  });
+}
 const askResume = (job, again) => confirm({
   title: 'Resume this job?', action: 'Resume it', reason: 'optional', say: [code(job.name), ' is started by its schedule again.'],
   note: `Missed ticks: ${job.misfire.replace('_', ' ')}.`,
@@ -51,7 +55,7 @@ function runTable() {
   });
 }
 
-const definition = j => facts([['Schedule', code(scheduleText(j))], ['Missed ticks', j.misfire.replace('_', ' ')], ['While one runs', j.concurrency], j.waits && ['Waits for its turn', code(j.waits)], j.lock && ['Lock', j.lock],
+const definition = j => facts([['Schedule', [code(scheduleText(j)), j.schedule_text && h('small', { text: ` ${j.schedule_text}, ${j.zone}` })]], ['Missed ticks', j.misfire.replace('_', ' ')], ['While one runs', j.concurrency], j.waits && ['Waits for its turn', code(j.waits)], j.lock && ['Lock', j.lock],
   j.run_timeout_ms > 0 && ['Run at most', span(j.run_timeout_ms)], j.params.length && ['Parameters', j.params.map(p => p.name).join(', ')], j.then_ok.length && ['Then', j.then_ok.join(', ')], j.then_failed.length && ['After a failure', j.then_failed.join(', ')],
   ['Set', j.set], j.loaded && ['Loaded from', j.loaded.from], ['Ticks missed', count(j.missed)]]);
 

@@ -1,14 +1,15 @@
-/* jobs.js - all jobs: when they are due and how their latest runs went, as a list or over time. */
+/* jobs.js - all jobs: when they are due and how their latest runs went, as a list, over time or in a week. */
 // SPDX-License-Identifier: MIT
-import { h, put, s, text } from '../dom.js';
-import { hour, moment, span, until, zoneName } from '../time.js';
+import { h, put, text } from '../dom.js';
+import { iso, moment, span, until, zoneName } from '../time.js';
 import { get, query, sparing } from '../api.js';
 import { button, code, count, empty, many, named, num, once, page, table, to } from '../parts.js';
 import { scheduleText, shade, stateMark, statusMark } from '../work.js';
+import calendar, { timeline } from './calendar.js';
 import job from './job.js';
 
 const PART = 200, SHOWN = 20;
-const VIEWS = [['', 'List'], ['2', '2 hours'], ['12', '12 hours'], ['48', '2 days']];
+const VIEWS = [['', 'List'], ['2', '2 hours'], ['12', '12 hours'], ['48', '2 days'], ['week', 'Week']];
 
 /* The latest runs as bars, as high as they were long, the newest at the right. */
 function streak(runs) {
@@ -32,7 +33,8 @@ function jobTable() {
       const last = j.runs.at(-1), [name, plan, status, next, took, bars] = cells.map(cell => cell.firstChild);
       text(name.lastChild, j.description || '');
       text(plan.firstChild, scheduleText(j));
-      text(plan.lastChild, j.schedule.length ? ' ' + j.zone : '');
+      text(plan.lastChild, j.schedule.length ? ` ${j.schedule_text}, ${j.zone}` : '');
+      plan.title = plan.textContent;
       if (j.paused || j.next_in_ms == null) until(next, null);
       else until(next, j.next_in_ms, j.got);
       next.title = j.next_at ? moment(j.next_at) : '';
@@ -45,38 +47,20 @@ function jobTable() {
   });
 }
 
-/* A lane for each job: its runs before now, and its ticks to come. */
-function timeline(got) {
-  const from = +new Date(got.from), whole = new Date(got.to) - from, WIDE = 1000, LANE = 28, x = at => ((new Date(at) - from) / whole) * WIDE, here = x(got.now);
-  const names = [...new Set([...got.runs, ...got.ticks].map(r => r.job))].sort(), lane = new Map(names.map((name, i) => [name, i * LANE]));
-  const H = names.length * LANE, marks = Array.from({ length: 5 }, (_, i) => from + (whole * i) / 4);
-  if (!names.length) return empty('Nothing in this time.');
-  const bar = r => { const a = Math.max(0, x(r.begun_at || r.made_at)), b = r.ended_at ? x(r.ended_at) : r.begun_at ? here : a; return { x: a, width: Math.max(2.5, b - a) }; };
-  return h('div', { class: 'lanes' }, h('div', {}, names.map(name => h('a', { href: to('jobs', name), text: name, title: name }))),
-    h('div', {}, s('svg', { class: 'gantt jobtime', viewBox: `0 0 ${WIDE} ${H}`, preserveAspectRatio: 'none', vars: { '--h': H + 'px' }, role: 'img', 'aria-label': `${many(got.runs.length, 'run')}, ${many(got.ticks.length, 'tick')}` },
-      marks.map(at => s('line', { class: 'grid', x1: x(at), x2: x(at), y1: 0, y2: H })),
-      got.ticks.map(t => s('rect', { class: 'tick', x: x(t.at), y: lane.get(t.job) + 9, width: 2, height: 10 }, s('title', { text: `${t.job} is due ${moment(t.at)}` }))),
-      got.runs.map(r => s('rect', { class: 'is ' + shade(r.state), ...bar(r), y: lane.get(r.job) + 6, height: 16, rx: 2, onclick: () => { location.hash = to('runs', r.id); } },
-        s('title', { text: `${r.id}: ${r.state.toLowerCase()} ${moment(r.begun_at || r.made_at)}` }))),
-      s('line', { class: 'here', x1: here, x2: here, y1: 0, y2: H })),
-    h('div', { class: 'axis' }, marks.map(at => h('span', { text: whole > 864e5 ? moment(at).slice(0, -3) : hour(at) })))));
-}
-
-const iso = ms => new Date(ms).toISOString().slice(0, 19) + 'Z';
-
 function all(address) {
   const view = page('Jobs', { lead: 'Commands that run by a schedule or when asked.' });
-  const is = { q: address.get('q') || '', hours: address.get('hours') || '' };
+  const is = { q: address.get('q') || '', hours: address.get('hours') || '', week: address.get('week') || '', at: address.get('at') || '' };
   const rows = jobTable(), more = h('small'), latest = sparing(latestRuns), times = sparing(hours => get(query('v1/timeline', { from: iso(Date.now() - hours * 18e5), to: iso(Date.now() + hours * 18e5) }))), time = h('section', { class: 'card' });
+  const week = calendar(next => pick(next));
   const views = h('div', { class: 'chips', role: 'group', 'aria-label': 'View' });
 
   function pick(next) {
     Object.assign(is, next);
     history.replaceState(null, '', query('#/jobs', is));
-    for (const chip of views.children) chip.setAttribute('aria-pressed', String(chip.value === is.hours));
+    for (const chip of views.children) chip.setAttribute('aria-pressed', String(chip.value === (is.week ? 'week' : is.hours)));
     ask.now();
   }
-  put(views, VIEWS.map(([value, label]) => Object.assign(button(label, () => pick({ hours: value }), 'chip'), { value })));
+  put(views, VIEWS.map(([value, label]) => Object.assign(button(label, () => pick(value === 'week' ? { hours: '', week: 'now' } : { hours: value, week: '', at: '' }), 'chip'), { value })));
 
   const showTime = got => put(time, h('header', {}, h('h2', { text: 'Runs, and ticks to come' }), h('small', { text: (got.complete ? '' : 'Not all of them: choose a shorter time. ') + zoneName() })), timeline(got));
   function showList([got, runs]) {
@@ -86,17 +70,19 @@ function all(address) {
   }
   const ask = view.keep(async () => {
     const hours = Number(is.hours) || 0;
+    if (is.week) return { week: await week.load(is) };
     if (hours) return { hours, got: await times(hours, Math.max(4000, hours * 600)) };
     return { hours, got: await Promise.all([get(query('v1/jobs', { q: is.q, limit: PART })), latest(0, 3000)]) };
-  }, ({ hours, got }) => {
-    const shown = hours ? time : rows.el;
+  }, ({ hours, week: of, got }) => {
+    const shown = of ? week.el : hours ? time : rows.el;
     if (!shown.isConnected) put(view.body, views, shown, more);
-    if (!hours) return showList(got);
+    if (!of && !hours) return showList(got);
     text(more, '');
-    showTime(got);
+    if (of) week.show(of);
+    else showTime(got);
   }, { kinds: ['jobs', 'runs'] });
   pick({});
-  return Object.assign(view, { find: q => pick({ q, hours: '' }) });
+  return Object.assign(view, { find: q => pick({ q, hours: '', week: '', at: '' }) });
 }
 
 export default (name, address) => (name ? job(name) : all(address));
