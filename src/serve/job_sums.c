@@ -180,6 +180,14 @@ static void put_jobs(const dibs__board_picture *picture, dibsx_buf *out)
         if (picture->rows[i].state.next_s)
             put_sample(out, DIBS__SERVE_JOB_NEXT, picture->rows[i].state.job,
                        NULL, (double)picture->rows[i].state.next_s);
+    dibs__serve_metric_head(out, DIBS__SERVE_JOB_PERIOD);
+    for (size_t i = 0; i < count; i++) {
+        const dibs__job_state *state = &picture->rows[i].state;
+
+        if (state->next_s > state->mark_s && !state->paused)
+            put_sample(out, DIBS__SERVE_JOB_PERIOD, state->job, NULL,
+                       (double)(state->next_s - state->mark_s));
+    }
 }
 
 void dibs__job_sums_put(dibs__job_sums *sums,

@@ -178,6 +178,9 @@ static const struct {
                                  "When a run last ended well, since 1970."},
     [DIBS__SERVE_JOB_NEXT] = {"dibs_job_next_run_timestamp_seconds", "gauge",
                               "When the job is due next, since 1970."},
+    [DIBS__SERVE_JOB_PERIOD] = {"dibs_job_period_seconds", "gauge",
+                                "Time from the last tick of the job to the "
+                                "next; none while it is paused."},
     [DIBS__SERVE_JOB_EXIT_CODE] = {"dibs_job_last_exit_code", "gauge",
                                    "The exit code of the run that ended "
                                    "last."},

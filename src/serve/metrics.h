@@ -87,6 +87,7 @@ typedef enum dibs__serve_metric {
     DIBS__SERVE_JOB_RUNNING,
     DIBS__SERVE_JOB_SUCCESS,
     DIBS__SERVE_JOB_NEXT,
+    DIBS__SERVE_JOB_PERIOD,
     DIBS__SERVE_JOB_EXIT_CODE,
     DIBS__SERVE_METRIC_COUNT
 } dibs__serve_metric;

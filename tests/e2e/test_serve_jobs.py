@@ -419,9 +419,14 @@ class Jobs(ServeCase):
         text = wait_until(counted, "the count of a run")
         for pattern in (r'dibs_job_last_exit_code\{job="fails"\} 3$', r'dibs_job_next_run_timestamp_seconds\{job="nightly"\} \d+$',
                         r'dibs_job_duration_seconds_bucket\{job="fails",le="\+Inf"\} [1-9]', r'dibs_job_running\{job="slow"\} \d+$',
+                        r'dibs_job_period_seconds\{job="often"\} 1$', r'dibs_job_period_seconds\{job="nightly"\} [1-9]\d+$',
                         r'dibs_job_missed_total\{job="often"\} \d+$', r'dibs_job_start_delay_seconds_count\{job="fails"\} [1-9]'):
             self.assertIsNotNone(re.search(pattern, text, re.M), pattern)
-        self.assertEqual(len(re.findall("^# TYPE dibs_job_", text, re.M)), 9)
+        self.assertEqual(len(re.findall("^# TYPE dibs_job_", text, re.M)), 10)
+        # A job that is paused is never late.
+        self.daemon.post("/v1/jobs/nightly/pause", {"reason": "test"})
+        wait_until(lambda: 'dibs_job_period_seconds{job="nightly"}' not in self.daemon.get("/metrics").text, "no period")
+        self.daemon.post("/v1/jobs/nightly/resume", {})
 
     def test_nodes(self):
         answer = self.daemon.get("/v1/nodes", role="read").json

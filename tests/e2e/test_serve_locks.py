@@ -286,6 +286,11 @@ class Locks(ServeCase):
             texts += re.findall(r"^ +expr: (.*)$", file.read(), re.MULTILINE)
         self.assertGreater(len(texts), 25)
         self.assertEqual(len({panel["id"] for panel in board["panels"]}), len(board["panels"]))
+        places = [(panel["gridPos"]["y"], panel["gridPos"]["x"]) for panel in board["panels"]]
+        self.assertEqual(places, sorted(set(places)))
+        for name in ("lock_renewal_slack_ratio", "backend_op_seconds", "backend_clock_skew_seconds", "lock_broken_total", "lock_hold_seconds", "job_period_seconds"):
+            self.assertTrue([text for text in texts if "dibs_" + name in text], name)
+        self.assertEqual([target["format"] for panel in board["panels"] if panel["type"] == "heatmap" for target in panel["targets"]], ["heatmap"])
         with open(os.path.join(ROOT, "docs", "metrics.md"), encoding="utf-8") as file:
             labels = dict(re.findall(r"^\| `(\w+)` \| \w+ \| ([\w, ]*?) *\|", file.read(), re.MULTILINE))
         for text in texts:
@@ -295,7 +300,9 @@ class Locks(ServeCase):
                 for name in names:
                     base = name if name in types else re.sub("_(bucket|sum|count)$", "", name)
                     self.assertIn(base, types)
-                    self.assertEqual(types[base] != "gauge", f"{name}[" in re.sub(r"\{[^}]*\}", "", text))
+                    bare = re.sub(r"\{[^}]*\}", "", text)
+                    ranged = re.findall(rf"(\w+)\({name}\[", bare)
+                    self.assertEqual(types[base] != "gauge", f"{name}[" in bare and ranged[:1] != ["max_over_time"])
                     for label in re.findall(r"\b(\w+)=", "".join(re.findall(re.escape(name) + r"\{([^}]*)\}", text))):
                         self.assertIn(label, labels[base].split(", "))
 
