@@ -13,6 +13,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+enum { USER_ROOM = 16384 /* for the texts of a user's entry */ };
+
 typedef struct failure {
     int number;
     dibs__spawn_stage stage;
@@ -110,21 +112,51 @@ static bool user_number(const char *name, uid_t *uid)
            *uid == number && *uid != (uid_t)-1;
 }
 
-int dibs__spawn_user_find(const char *name, dibs__spawn_user *out)
+/* 0: `entry` has it, with its texts in `room`. */
+static int
+find_entry(const char *name, struct passwd *entry, char *room, size_t size)
 {
-    char room[16384];
-    struct passwd entry, *found = NULL;
+    struct passwd *found = NULL;
     uid_t uid;
-    int number = getpwnam_r(name, &entry, room, sizeof room, &found);
+    int number = getpwnam_r(name, entry, room, size, &found);
     if (!found && user_number(name, &uid))
-        number = getpwuid_r(uid, &entry, room, sizeof room, &found);
+        number = getpwuid_r(uid, entry, room, size, &found);
     if (!found)
         return number && number != ESRCH ? number : ENOENT;
+    return 0;
+}
+
+int dibs__spawn_user_find(const char *name, dibs__spawn_user *out)
+{
+    char room[USER_ROOM];
+    struct passwd entry;
+    int number = find_entry(name, &entry, room, sizeof room);
+    if (number)
+        return number;
     *out = (dibs__spawn_user){.uid = entry.pw_uid,
                               .gid = entry.pw_gid,
                               .group_count = DIBS__GROUPS_MAX};
     if (getgrouplist(entry.pw_name, entry.pw_gid, out->groups,
                      &out->group_count) < 0)
         return E2BIG;
+    return 0;
+}
+
+static void put_text(dibsx_buf *env, const char *name, const char *value)
+{
+    dibsx_buf_printf(env, "%s=%s", name, value);
+    dibsx_buf_putc(env, '\0');
+}
+
+int dibs__spawn_user_env(const char *name, dibsx_buf *env)
+{
+    char room[USER_ROOM];
+    struct passwd entry;
+    int number = find_entry(name, &entry, room, sizeof room);
+    if (number)
+        return number;
+    put_text(env, "HOME", entry.pw_dir);
+    put_text(env, "USER", entry.pw_name);
+    put_text(env, "SHELL", entry.pw_shell);
     return 0;
 }

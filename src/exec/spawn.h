@@ -3,6 +3,7 @@
 #ifndef DIBS_EXEC_SPAWN_H
 #define DIBS_EXEC_SPAWN_H
 
+#include "base/buf.h"
 #include "exec/priority.h"
 #include "exec/signals.h"
 #include <sys/types.h>
@@ -48,5 +49,8 @@ int dibs__spawn_start(const dibs__spawn *start, pid_t *pid,
  * ENOENT if there is none). Any thread, but not a process that was forked from
  * one of several. */
 int dibs__spawn_user_find(const char *name, dibs__spawn_user *out);
+
+/* HOME, USER and SHELL of such a user, each with a NUL behind it. Returns the same. */
+int dibs__spawn_user_env(const char *name, dibsx_buf *env);
 
 #endif

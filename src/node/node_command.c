@@ -5,11 +5,11 @@
 #include "base/fail.h"
 #include "exec/executor.h"
 #include "exec/result_files.h"
+#include "exec/spawn.h"
 #include "jobs/params.h"
 #include "node/node_inside.h"
 
 #include <inttypes.h>
-#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -79,23 +79,24 @@ static void pass_variable(dibsx_buf *env, const char *name)
     }
 }
 
-/* HOME, USER and SHELL of the user that the command runs as. */
-static void put_user(dibsx_buf *env, const char *user)
+/* HOME, USER and SHELL of the user that the command runs as. Without a user it runs as
+ * the node, and has its variables. */
+static dibs_status put_user(dibsx_buf *env, const char *user, dibs_error *err)
 {
-    char room[4096];
-    struct passwd entry, *found = NULL;
+    int number;
 
-    if (user)
-        (void)getpwnam_r(user, &entry, room, sizeof(room), &found);
-    if (!found) {
+    if (!user) {
         pass_variable(env, "HOME");
         pass_variable(env, "USER");
         pass_variable(env, "SHELL");
-        return;
+        return DIBS_OK;
     }
-    put_variable(env, "HOME", "%s", found->pw_dir);
-    put_variable(env, "USER", "%s", found->pw_name);
-    put_variable(env, "SHELL", "%s", found->pw_shell);
+    number = dibs__spawn_user_env(user, env);
+    return number == 0
+               ? DIBS_OK
+               : dibsx_fail_at(err, DIBS_INVALID, dibsx_errno_name(number),
+                               "cannot find the home of user %s: %s", user,
+                               strerror(number));
 }
 
 static void put_names(dibs__node *node, const dibs__node_task *task,
@@ -218,11 +219,12 @@ prepare_command(dibs__node *node, dibs__node_task *task, command *cmd,
         put_own(work, &env);
         pass_variable(&env, "PATH");
         pass_variable(&env, "LANG");
-        put_user(&env, work->user);
+        rc = put_user(&env, work->user, err);
         put_names(node, task, run, &env);
         dibs__result_files_env(&cmd->files, needs, count, &env);
-        rc = start_with(node, task, cmd, &args, &env, err);
     }
+    if (rc == DIBS_OK)
+        rc = start_with(node, task, cmd, &args, &env, err);
     dibsx_buf_fini(&env);
     dibsx_buf_fini(&args);
     dibsx_free(needs);

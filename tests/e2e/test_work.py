@@ -3,12 +3,14 @@
 import contextlib
 import json
 import os
+import pwd
 import re
 import select
 import shutil
 import signal
 import sqlite3
 import time
+import unittest
 
 from runtools import NotInTime, alive, below
 from support import PATIENCE, ROOT, Case, main, span, wait_until
@@ -501,6 +503,23 @@ class Runs(Work):
         self.fails(75, "job", "start", "alone", "--wait")
         wait_until(lambda: self.lines("after") == ["after"], "the follower")
         self.stop(node)
+
+    @unittest.skipUnless(os.geteuid() == 0, "only root can become another user")
+    def test_a_user_that_is_a_number_has_its_own_home(self):
+        nobody = pwd.getpwnam("nobody")
+        file = self.write("users.yaml", """
+jobs:
+  number: {user: '%d', shell: 'echo "$HOME $USER $SHELL"'}
+  name: {user: nobody, shell: 'echo "$HOME $USER $SHELL"'}
+  node: {shell: 'echo "$HOME $USER $SHELL"'}
+""" % nobody.pw_uid)
+        self.env.update({"HOME": "/of-the-node", "USER": "of-the-node", "SHELL": "/bin/of-the-node"})
+        node = self.node(file=file)
+        said = {name: self.ok("job", "logs", self.begin(name, "--wait")) for name in ("number", "name", "node")}
+        self.stop(node)
+        expected = f"{nobody.pw_dir} {nobody.pw_name} {nobody.pw_shell}\n"
+        self.assertEqual(said, {"number": expected, "name": expected,
+                                "node": "/of-the-node of-the-node /bin/of-the-node\n"})
 
     def test_a_store_that_is_away_is_no_busy_lock(self):
         self.env["DIBS_URL"] = "sqlite:" + self.path("held.db")
