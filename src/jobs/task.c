@@ -139,6 +139,12 @@ dibs__task_renewed(dibs__task *task, dibsx_nsec now, dibsx_nsec valid_until)
     return start_task(task, now, valid_until);
 }
 
+dibs__task_todo
+dibs__task_start_later(dibs__task *task, dibsx_nsec now, dibsx_nsec valid_until)
+{
+    return start_task(task, now, valid_until);
+}
+
 dibs__task_todo dibs__task_died(dibs__task *task)
 {
     return plan_task(task, DIBS__TASK_ENDING);

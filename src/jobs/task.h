@@ -77,6 +77,10 @@ dibs__task_todo dibs__task_locked(dibs__task *task, bool taken);
 dibs__task_todo
 dibs__task_renewed(dibs__task *task, dibsx_nsec now, dibsx_nsec valid_until);
 
+/* A start that could not be made when it was due is to be made now (6). */
+dibs__task_todo dibs__task_start_later(dibs__task *task, dibsx_nsec now,
+                                       dibsx_nsec valid_until);
+
 /* The tree is dead, or could not be started. */
 dibs__task_todo dibs__task_died(dibs__task *task);
 

@@ -22,7 +22,8 @@ typedef struct dibs__attempt_ops {
     int64_t (*margin_ms)(const dibs__node *node);
     /* Whether nothing of this task may be left when the node joins anew. */
     bool (*ends_with_lease)(const dibs__node_task *task);
-    /* Starts a task, with its run as it is read. Sets `at`. */
+    /* Starts a task, with its run as it is read. Sets `at`. DIBS_UNAVAIL: nothing was
+     * started, and a later try may. */
     dibs_status (*start)(dibs__node *node, dibs__node_task *task,
                          const dibs__run *run, dibs_error *err);
     /* Asks it to end: LOST, CANCELLED or STOPPED. */
@@ -46,8 +47,9 @@ struct dibs__node_task {
     dibs__task_todo todo;     /* for a later turn; WAIT: nothing */
     dibsx_nsec todo_at;
     dibsx_nsec failed_at; /* its first try in vain since the node should stop */
-    dibs__intent in;      /* the one that is under way */
-    dibs_lock *lock;      /* of the job */
+    dibsx_nsec refused_at; /* the first start that was to be tried again */
+    dibs__intent in;       /* the one that is under way */
+    dibs_lock *lock;       /* of the job */
     int64_t lock_tries;
     void *at;             /* as it is executed; NULL: it is not */
     dibs__reason ends_by; /* why this node ends it; NONE: it does not */

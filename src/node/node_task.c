@@ -333,6 +333,29 @@ end_unstarted(dibs__node *node, dibs__node_task *task, dibs__reason reason)
     do_todo(node, task, dibs__task_died(&task->task));
 }
 
+/* An executor that died or does not answer is replaced or goes on in a while, and nothing
+ * was started meanwhile. Trees of a dead one are gone within a ttl. */
+static bool may_start_later(const dibs__node *node, dibs__node_task *task)
+{
+    dibsx_nsec now = dibsx_now();
+
+    if (!task->refused_at)
+        task->refused_at = now;
+    return now < dibsx_after_ms(task->refused_at, node->opts->ttl_ms);
+}
+
+static void not_started(dibs__node *node, dibs__node_task *task, dibs_status rc,
+                        const dibs_error *err)
+{
+    dibs__node_complain(node, task->task.run, err);
+    if (rc == DIBS_UNAVAIL && may_start_later(node, task))
+        put_off(task, DIBS__TASK_START, AGAIN_MS);
+    else
+        end_unstarted(node, task,
+                      rc == DIBS_CANCELLED ? DIBS__REASON_STOPPED
+                                           : DIBS__REASON_UNSTARTED);
+}
+
 /* Starts the attempt, or ends it at once: the run has to end, or it cannot start. */
 static void
 start_attempt(dibs__node *node, dibs__node_task *task, const dibs__run *run)
@@ -354,12 +377,8 @@ start_attempt(dibs__node *node, dibs__node_task *task, const dibs__run *run)
     else if (rc == DIBS_OK)
         dibs__node_say(node, "%s/%s attempt %u: started", task->task.run,
                        task->task.step, (unsigned)task->attempt);
-    else {
-        dibs__node_complain(node, task->task.run, &err);
-        end_unstarted(node, task,
-                      rc == DIBS_CANCELLED ? DIBS__REASON_STOPPED
-                                           : DIBS__REASON_UNSTARTED);
-    }
+    else
+        not_started(node, task, rc, &err);
 }
 
 static void start_task(dibs__node *node, dibs__node_task *task)
@@ -534,6 +553,17 @@ void dibs__node_keep_output(dibs__node *node, dibs__node_task *task,
         task->kept_bytes = bytes;
 }
 
+/* A start that was put off needs enough of the lease anew. */
+static void do_later(dibs__node *node, dibs__node_task *task, dibsx_nsec now)
+{
+    dibs__task_todo todo = task->todo;
+
+    if (todo == DIBS__TASK_START)
+        todo = dibs__task_start_later(&task->task, now,
+                                      dibs__node_valid_until(node));
+    do_todo(node, task, todo);
+}
+
 void dibs__node_proceed(dibs__node *node)
 {
     for (size_t i = 0; i < node->opts->slots; i++) {
@@ -548,7 +578,7 @@ void dibs__node_proceed(dibs__node *node)
                     dibs__task_renewed(&task->task, now,
                                        dibs__node_valid_until(node)));
         else if (task->todo != DIBS__TASK_WAIT && now >= task->todo_at)
-            do_todo(node, task, task->todo);
+            do_later(node, task, now);
         if (task->used)
             flush_task(node, task, now);
     }

@@ -12,7 +12,7 @@ import sqlite3
 import time
 import unittest
 
-from runtools import NotInTime, alive, below
+from runtools import NotInTime, alive, below, read_stat
 from support import PATIENCE, ROOT, Case, main, span, wait_until
 
 FILE = """
@@ -583,6 +583,33 @@ jobs:
         run = wait_until(lambda: (one := self.run_of(runs["kept"]))["state"] == "OK" and one, "the late result")
         self.assertEqual((run["steps"][0]["result"], run["steps"][0]["attempt"]), ("late", 1))
         self.assertEqual(self.run_of(runs["killed"])["state"], "FAILED")
+        self.stop(node)
+
+    @contextlib.contextmanager
+    def dead_executor(self, node):
+        """Its node takes its trees for alive for as long as somebody has the pipe that all of them have."""
+        executor = next(pid for pid in below(node.pid) if read_stat(pid)[0] == "dibs-executor")
+        with open(f"/proc/{executor}/fd/0", "wb"):
+            os.kill(executor, signal.SIGKILL)
+            wait_until(lambda: not alive(executor), "the executor to die")
+            yield
+
+    def test_an_executor_that_dies_fails_no_other_run(self):
+        node = self.node()
+        self.fails(1, "job", "start", "bad", "--wait")
+        with self.dead_executor(node):
+            run = self.begin("good")
+            wait_until(lambda: "try again" in self.text("log") or self.run_of(run)["ended_us"], "the start")
+            self.assertEqual(self.run_of(run)["state"], "ACTIVE", self.text("log"))
+        self.ok("job", "wait", run)
+        self.assertEqual(self.run_of(run)["steps"][0]["attempt"], 1)
+        self.stop(node)
+
+    def test_an_executor_that_stays_dead_fails_the_run(self):
+        node = self.node(ttl=span(2))
+        self.fails(1, "job", "start", "bad", "--wait")
+        with self.dead_executor(node):
+            self.fails(1, "job", "start", "good", "--wait")
         self.stop(node)
 
     def test_steps_and_their_results(self):

@@ -81,6 +81,20 @@ static void an_early_begin_is_sent_again(void **state)
     assert_int_equal(task.state, DIBS__TASK_BEGINNING);
 }
 
+/* Its lease may have got short while the start was put off. */
+static void a_later_start_needs_the_lease_too(void **state)
+{
+    dibs__task task = new_task(false);
+
+    (void)state;
+    assert_int_equal(answer(&task, DIBS_OK), DIBS__TASK_START);
+    assert_int_equal(dibs__task_start_later(&task, NOW, NOW), DIBS__TASK_WAIT);
+    assert_int_equal(task.state, DIBS__TASK_HELD);
+    assert_int_equal(dibs__task_renewed(&task, NOW, LONG_AFTER * DIBSX_SEC),
+                     DIBS__TASK_START);
+    assert_int_equal(task.state, DIBS__TASK_RUNNING);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -89,6 +103,7 @@ int main(void)
         cmocka_unit_test(the_record_decides_after_a_late_repeat),
         cmocka_unit_test(a_late_begin_ends_the_step),
         cmocka_unit_test(an_early_begin_is_sent_again),
+        cmocka_unit_test(a_later_start_needs_the_lease_too),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
