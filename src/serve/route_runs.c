@@ -12,6 +12,7 @@
 #include "serve/job_row.h"
 #include "serve/problem.h"
 #include "serve/routes.h"
+#include "serve/run_fetch.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -133,25 +134,6 @@ static bool is_shown(const run_list *list, const dibs__run *run)
     return strcasecmp(list->state, dibs__run_state_name(run->state)) == 0;
 }
 
-/* Up to DIBS_GET_MANY_MAX records in one call. */
-static dibs_status
-fetch_runs(const dibs__board *board, const dibs__board_run_id **ids,
-           size_t count, dibs_value *values, dibs_error *err)
-{
-    char keys[DIBS_GET_MANY_MAX][DIBS_NAME_MAX + 1], inner[DIBS_NAME_MAX];
-    const char *list[DIBS_GET_MANY_MAX];
-    dibs_status rc = DIBS_OK;
-
-    for (size_t i = 0; i < count && rc == DIBS_OK; i++) {
-        (void)snprintf(inner, sizeof(inner), "run/%s", ids[i]->id);
-        rc = dibs__board_key(board, inner, keys[i], err);
-        list[i] = keys[i];
-    }
-    return rc == DIBS_OK
-               ? dibs_state_get_many(board->cl, list, count, values, err)
-               : rc;
-}
-
 typedef struct page {
     const run_list *list;
     dibsx_json *js;
@@ -189,7 +171,7 @@ put_runs(page *pg, const dibs__board_picture *picture,
         const size_t n = count - first < DIBS_GET_MANY_MAX ? count - first
                                                            : DIBS_GET_MANY_MAX;
 
-        rc = fetch_runs(&picture->board, ids + first, n, values, err);
+        rc = dibs__run_fetch(&picture->board, ids + first, n, values, err);
         for (size_t i = 0; rc == DIBS_OK && i < n; i++) {
             if (pg->shown < pg->list->limit) {
                 put_value(pg, ids[first + i]->id, &values[i]);

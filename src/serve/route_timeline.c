@@ -3,14 +3,18 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/alloc.h"
 #include "serve/ask.h"
+#include "serve/bulk.h"
 #include "serve/daemon.h"
 #include "serve/job_ask.h"
 #include "serve/job_row.h"
 #include "serve/problem.h"
 #include "serve/routes.h"
+#include "serve/run_fetch.h"
+#include "serve/timeline.h"
 
 enum {
     LISTED_MAX = 2000,
+    READS_MAX = 4096,     /* records of runs */
     COUNTED_MAX = 300000, /* counted ticks take no room in the answer */
     CELLS_MAX = 1000,
     STEP_MIN_S = 60,
@@ -117,47 +121,61 @@ static void put_run(dibsx_json *js, const dibs__run *run)
     dibsx_json_close(js, '}');
 }
 
-/* A run ends within the span, or lives: its number is then that of its making. */
-static void put_past(dibsx_json *js, const dibs__board_row *row,
-                     const dibs__board_picture *picture, span *sp)
+static void put_or_count(dibsx_json *js, const dibs__run *run, span *sp)
 {
-    for (size_t i = row->run_count; i > 0; i--) {
-        const dibs__board_run_id *at = &row->runs[i - 1];
-        int64_t began_us;
-        dibs__run run;
+    const int64_t began_us = run->begun_us ? run->begun_us : run->made_us;
 
-        if (at->at_us < sp->from_s * 1000000)
-            break;
-        if (sp->left == 0) {
-            sp->complete = false;
-            break;
-        }
-        if (dibs__board_run(&picture->board, at->id, &run, NULL) == DIBS_OK) {
-            began_us = run.begun_us ? run.begun_us : run.made_us;
-            sp->left -= began_us <= sp->to_s * 1000000;
-            if (sp->step_s)
-                count_run(sp, &run, began_us);
-            else if (began_us <= sp->to_s * 1000000)
-                put_run(js, &run);
-        }
-        dibs__run_fini(&run);
+    if (began_us > sp->to_s * 1000000)
+        return;
+    if (sp->left == 0) {
+        sp->complete = false;
+        return;
     }
+    sp->left--;
+    if (sp->step_s)
+        count_run(sp, run, began_us);
+    else
+        put_run(js, run);
 }
 
+/* A record that is gone, or that another program wrote badly, is left out. */
 static void
-put_list(dibsx_json *js, const char *key, const dibs__board_picture *picture,
-         void (*put)(dibsx_json *js, const dibs__board_row *row,
-                     const dibs__board_picture *picture, span *sp),
-         span *sp)
+put_value(dibsx_json *js, const char *id, const dibs_value *value, span *sp)
 {
-    if (!sp->step_s) {
-        dibsx_json_key(js, key);
-        dibsx_json_open(js, '[');
+    dibs__run run;
+
+    dibs__run_init(&run, id);
+    if (value->version != 0 &&
+        dibs__run_read(&run, id, value->data, value->len, NULL) == DIBS_OK)
+        put_or_count(js, &run, sp);
+    dibs__run_fini(&run);
+}
+
+/* Ends when the time of a request is over. */
+static dibs_status
+put_past(dibsx_json *js, const dibs__board_picture *picture,
+         const dibs__timeline_ids *ids, span *sp, dibs_error *err)
+{
+    const dibsx_nsec end = dibs__bulk_end();
+    dibs_value values[DIBS_GET_MANY_MAX];
+    dibs_status rc = DIBS_OK;
+    size_t first = 0;
+
+    while (rc == DIBS_OK && first < ids->count && sp->left > 0 &&
+           !dibs__bulk_over(end)) {
+        const size_t n = ids->count - first < DIBS_GET_MANY_MAX
+                             ? ids->count - first
+                             : DIBS_GET_MANY_MAX;
+
+        rc = dibs__run_fetch(&picture->board, ids->at + first, n, values, err);
+        for (size_t i = 0; rc == DIBS_OK && i < n; i++) {
+            put_value(js, ids->at[first + i]->id, &values[i], sp);
+            dibs_value_free(&values[i]);
+        }
+        first += n;
     }
-    for (size_t i = 0; i < picture->count; i++)
-        put(js, &picture->rows[i], picture, sp);
-    if (!sp->step_s)
-        dibsx_json_close(js, ']');
+    sp->complete = sp->complete && ids->complete && first == ids->count;
+    return rc;
 }
 
 /* Leaves out cells with nothing in them. */
@@ -184,19 +202,43 @@ static void put_cells(dibsx_json *js, const span *sp)
     dibsx_json_close(js, ']');
 }
 
-static void answer_timeline(dibs__http_exchange *ex,
-                            const dibs__board_picture *picture, span *sp)
+static void open_list(dibsx_json *js, const span *sp, const char *key)
+{
+    if (sp->step_s)
+        return;
+    dibsx_json_key(js, key);
+    dibsx_json_open(js, '[');
+}
+
+static void close_list(dibsx_json *js, const span *sp)
+{
+    if (!sp->step_s)
+        dibsx_json_close(js, ']');
+}
+
+static void
+answer_timeline(dibs__http_exchange *ex, const dibs__board_picture *picture,
+                const dibs__timeline_ids *ids, span *sp)
 {
     dibsx_json *js = dibs__http_answer(ex, 200);
+    dibs_error err = {0};
 
     dibs__json_at(js, "from", sp->from_s * 1000000);
     dibs__json_at(js, "to", sp->to_s * 1000000);
     dibs__json_at(js, "now", picture->now_us);
     sp->complete = true;
-    sp->left = LISTED_MAX;
-    put_list(js, "runs", picture, put_past, sp);
+    sp->left = sp->step_s ? READS_MAX : LISTED_MAX;
+    open_list(js, sp, "runs");
+    if (put_past(js, picture, ids, sp, &err) != DIBS_OK) {
+        (void)dibs__serve_fail(ex, &err);
+        return;
+    }
+    close_list(js, sp);
     sp->left = sp->step_s ? COUNTED_MAX : LISTED_MAX;
-    put_list(js, "ticks", picture, put_future, sp);
+    open_list(js, sp, "ticks");
+    for (size_t i = 0; i < picture->count; i++)
+        put_future(js, &picture->rows[i], picture, sp);
+    close_list(js, sp);
     if (sp->step_s)
         put_cells(js, sp);
     dibsx_json_pair_bool(js, "complete", sp->complete);
@@ -235,18 +277,21 @@ read_span(dibs__http_exchange *ex, const dibs__board_picture *picture, span *sp)
 void dibs__serve_get_timeline(dibs__http_exchange *ex)
 {
     dibs__board_picture *picture = dibs__serve_take_board(ex);
+    dibs__timeline_ids ids = {.count = 0};
     span sp = {.step_s = 0};
 
     if (!picture)
         return;
     if (read_span(ex, picture, &sp)) {
         sp.cells = dibsx_zalloc_n(sp.cell_count + 1, sizeof(*sp.cells));
-        if (sp.cells)
-            answer_timeline(ex, picture, &sp);
+        if (sp.cells && dibs__timeline_pick(picture, sp.from_s * 1000000,
+                                            sp.to_s * 1000000, READS_MAX, &ids))
+            answer_timeline(ex, picture, &ids, &sp);
         else
             (void)dibs__serve_refuse(ex, 503, "nomem",
                                      "there is no memory left");
-        dibsx_free(sp.cells);
     }
+    dibsx_free(sp.cells);
+    dibsx_free(ids.at);
     dibs__board_picture_drop(picture);
 }

@@ -356,6 +356,9 @@ class Jobs(ServeCase):
         self.assertNotEqual(first["items"][0]["id"], second["items"][0]["id"])
         timeline = self.daemon.get("/v1/timeline").json
         self.assertIn("often", [item["job"] for item in timeline["runs"]])
+        # Runs that began behind the span are not in it.
+        older = self.daemon.get("/v1/timeline", query={"from": "2020-01-01T00:00:00Z", "to": "2020-01-02T00:00:00Z"}).json
+        self.assertEqual((older["runs"], older["ticks"], older["complete"]), ([], [], True))
         ticks = [tick["at"] for tick in timeline["ticks"] if tick["job"] == "often"]
         self.assertEqual(ticks, sorted(ticks))
         self.assertGreater(len(ticks), 100)
