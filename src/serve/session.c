@@ -338,6 +338,25 @@ bool dibs__session_lease_remove(dibs__serve_session *se, const char *id,
     return true;
 }
 
+/* An adoption that cannot begin uses its id all the same, so that the answer has it: a
+ * client that misses it there knows nothing of its lease. Locks: mutex. */
+static void enter_refused(dibs__serve_session *se,
+                          const dibs__lease_request *req, const dibs_error *why)
+{
+    dibs__serve_lease *le = new_lease(se);
+    dibs__session_lease *found;
+
+    if (!le || dibs__session_put_lease(&se->machine, &le->machine, req->id,
+                                       dibsx_now(), &found) != DIBS__PUT_NEW) {
+        dibs__session_lease_free(le);
+        return;
+    }
+    snprintf(le->name, sizeof(le->name), "%s", req->name);
+    le->err = *why;
+    dibs__session_begun(&le->machine);
+    dibs__session_answered(&se->machine, &le->machine, why->status, 0);
+}
+
 /* A token that a session gave out names the owner, so that accepting it gives the
  * lease a new owner and a new fence in one step. The daemon that had it before finds
  * that it has lost the lease, and its release ends nothing. */
@@ -353,6 +372,8 @@ void dibs__session_adopt(dibs__serve_session *se,
     rc = put_new(se, req, dibsx_now(), &le, &err);
     if (rc == DIBS_OK)
         dibs__session_begun(&le->machine); /* this is its start */
+    else
+        enter_refused(se, req, &err);
     pthread_mutex_unlock(&table->mutex);
     if (rc != DIBS_OK)
         return;

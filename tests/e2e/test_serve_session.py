@@ -219,6 +219,21 @@ class Leases(SessionCase):
         self.assertEqual([holder["fence"] for holder in self.holders()], [moved["fence"]])
         self.assertEqual(self.state(second, "b")["state"], "held")
 
+    def test_an_adoption_that_cannot_begin_is_in_the_answer(self):
+        first = self.open()
+        held = self.put(first, "a")
+        adopt = {"id": "b", "name": self.name(), "token": held["token"]}
+        second = self.open(adopt=[{**adopt, "mode": "permits"}, {**adopt, "id": "c"}])
+        self.assertEqual(second["leases"]["b"], {"state": "freed", "why": "invalid"})
+        # The token is not used up by it.
+        self.assertEqual(second["leases"]["c"]["state"], "held")
+        self.assertEqual(self.state(second, "b")["state"], "freed")
+        self.assertIn("capacity", self.put(second, "b", status=400)["detail"])
+        self.assertEqual(self.daemon.post(self.path(second) + "/beat", role="operate").json["leases"]["b"]["state"], "freed")
+        self.remove(second, "b")
+        self.remove(second)
+        wait_until(lambda: not self.holders(), "the end of the leases")
+
     def test_stream(self):
         session = self.open()
         stream = Stream(self, self.path(session) + "/stream")
