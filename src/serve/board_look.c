@@ -189,25 +189,53 @@ tell_changes(dibs__board_look *look, const dibs__board_picture *before,
 
 /* ---- the thread */
 
+/* When the next picture is made: if somebody wants one, if somebody waits for a change to be
+ * in it, and anyway. */
+typedef struct turn {
+    dibsx_nsec due_at, soon_at, slow_at;
+} turn;
+
+static turn plan_turn(const dibs__board_look *look,
+                      const dibs__board_picture *made, dibsx_nsec began_at)
+{
+    const dibs_status rc = made ? made->rc : DIBS_NOMEM;
+    const int64_t took_us = made ? made->took_us : 0;
+    const int64_t pause_ms = dibs__life_pause_ms(look->every_ms, rc, took_us);
+    const int64_t soon_ms = dibs__life_soon_ms(look->every_ms, rc, took_us);
+
+    return (turn){.due_at = dibsx_after_ms(began_at, pause_ms),
+                  .soon_at = dibsx_after_ms(began_at, soon_ms),
+                  .slow_at = dibsx_after_ms(began_at, SLOW_MS + pause_ms)};
+}
+
+/* Locks: look->life.mutex. A picture that is being made now does not count yet. */
+static bool is_stale(const dibs__board_look *look)
+{
+    return look->changed_at &&
+           (!look->latest || look->latest->seen_at < look->changed_at);
+}
+
 /* Locks: look->life.mutex. */
 static bool
 is_wanted(const dibs__board_look *look, dibsx_nsec now, size_t streams)
 {
-    return streams > 0 || look->stale ||
+    return streams > 0 || is_stale(look) ||
            (look->wanted_at && now < dibsx_after_ms(look->wanted_at, REST_MS));
 }
 
 /* Locks: look->life.mutex. Until the next picture is due. */
-static void
-await_turn(dibs__board_look *look, dibsx_nsec due_at, dibsx_nsec slow_at)
+static void await_turn(dibs__board_look *look, const turn *next)
 {
     while (!look->life.stop) {
         const dibsx_nsec now = dibsx_now();
+        const dibsx_nsec due_at =
+            is_stale(look) && look->waiting ? next->soon_at : next->due_at;
         size_t streams = 0;
         uint64_t gaps;
 
         dibs__hub_count_get(look->hub, &streams, &gaps);
-        if (now >= slow_at || (now >= due_at && is_wanted(look, now, streams)))
+        if (now >= next->slow_at ||
+            (now >= due_at && is_wanted(look, now, streams)))
             return;
         /* A listener does not ask: it is found at the pace of the look. */
         dibsx_cond_wait(&look->life.cond, &look->life.mutex,
@@ -219,23 +247,16 @@ await_turn(dibs__board_look *look, dibsx_nsec due_at, dibsx_nsec slow_at)
 static void *look_main(void *arg)
 {
     dibs__board_look *look = arg;
-    dibsx_nsec due_at = 0, slow_at = dibsx_after_ms(dibsx_now(), SLOW_MS);
+    turn next = {.slow_at = dibsx_after_ms(dibsx_now(), SLOW_MS)};
 
     pthread_mutex_lock(&look->life.mutex);
-    for (await_turn(look, due_at, slow_at); !look->life.stop;
-         await_turn(look, due_at, slow_at)) {
+    for (await_turn(look, &next); !look->life.stop; await_turn(look, &next)) {
         dibs__board_picture *before = look->latest, *now;
         dibsx_nsec began_at = dibsx_now();
-        int64_t pause_ms;
 
-        look->stale = false;
         pthread_mutex_unlock(&look->life.mutex);
         now = dibs__board_picture_make(&look->board, before);
-        pause_ms =
-            dibs__life_pause_ms(look->every_ms, now ? now->rc : DIBS_NOMEM,
-                                now ? now->took_us : 0);
-        due_at = dibsx_after_ms(began_at, pause_ms);
-        slow_at = dibsx_after_ms(began_at, SLOW_MS + pause_ms);
+        next = plan_turn(look, now, began_at);
         pthread_mutex_lock(&look->life.mutex);
         if (!now)
             continue;
@@ -291,7 +312,7 @@ static bool is_fresh(const dibs__board_look *look, dibsx_nsec now)
 {
     const dibs__board_picture *latest = look->latest;
 
-    return latest && !look->stale &&
+    return latest && !is_stale(look) &&
            dibs__life_fresh(look->every_ms, latest->rc, latest->took_us,
                             latest->seen_at, now);
 }
@@ -305,11 +326,13 @@ dibs__board_look_take(dibs__board_look *look, int64_t wait_ms)
 
     pthread_mutex_lock(&look->life.mutex);
     look->wanted_at = now = dibsx_now();
+    look->waiting++;
     pthread_cond_broadcast(&look->life.cond);
     while (!is_fresh(look, now) && now < until && !look->life.stop) {
         dibsx_cond_wait(&look->life.cond, &look->life.mutex, until);
         now = dibsx_now();
     }
+    look->waiting--;
     picture = dibs__board_picture_hold(look->latest);
     pthread_mutex_unlock(&look->life.mutex);
     return picture;
@@ -318,7 +341,7 @@ dibs__board_look_take(dibs__board_look *look, int64_t wait_ms)
 void dibs__board_look_again(dibs__board_look *look)
 {
     pthread_mutex_lock(&look->life.mutex);
-    look->stale = true;
+    look->changed_at = dibsx_now();
     pthread_cond_broadcast(&look->life.cond);
     pthread_mutex_unlock(&look->life.mutex);
 }

@@ -23,7 +23,8 @@ typedef struct dibs__board_look {
     dibs__serve_life life;       /* its mutex is for all below */
     dibs__board_picture *latest; /* NULL before the first */
     dibsx_nsec wanted_at;        /* when it was last asked for */
-    bool stale;                  /* this daemon has changed something since */
+    size_t waiting;              /* for a picture that is new enough */
+    dibsx_nsec changed_at;       /* when this daemon last changed something */
 } dibs__board_look;
 
 /* End with dibs__board_look_fini(). */

@@ -7,7 +7,7 @@
 #include "base/fail.h"
 #include "base/thread.h"
 
-enum { SHARE = 20 };
+enum { SHARE = 20, SOON_SHARE = 4 };
 
 dibs_status
 dibs__life_init(dibs__serve_life *life, const char *what, dibs_error *err)
@@ -53,6 +53,13 @@ void dibs__life_stop(dibs__serve_life *life)
 int64_t dibs__life_pause_ms(int64_t every_ms, dibs_status rc, int64_t took_us)
 {
     const int64_t share_ms = rc == DIBS_OK ? took_us / 1000 * SHARE : 0;
+
+    return share_ms > every_ms ? share_ms : every_ms;
+}
+
+int64_t dibs__life_soon_ms(int64_t every_ms, dibs_status rc, int64_t took_us)
+{
+    const int64_t share_ms = rc == DIBS_OK ? took_us / 1000 * SOON_SHARE : 0;
 
     return share_ms > every_ms ? share_ms : every_ms;
 }

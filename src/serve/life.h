@@ -34,6 +34,10 @@ void dibs__life_stop(dibs__serve_life *life);
  * one that failed says nothing about how long the next one takes. */
 int64_t dibs__life_pause_ms(int64_t every_ms, dibs_status rc, int64_t took_us);
 
+/* The same where somebody waits for a change to be seen: such looks take a quarter of the
+ * store's time at most. */
+int64_t dibs__life_soon_ms(int64_t every_ms, dibs_status rc, int64_t took_us);
+
 /* Whether a picture that was begun at `seen_at` is as new as such looks make it: the next
  * one may be late by half of the pause. */
 bool dibs__life_fresh(int64_t every_ms, dibs_status rc, int64_t took_us,

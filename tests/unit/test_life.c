@@ -19,6 +19,16 @@ static void test_pause(void **state)
                      EVERY_MS);
 }
 
+static void test_pause_after_a_change(void **state)
+{
+    (void)state;
+    assert_int_equal(dibs__life_soon_ms(EVERY_MS, DIBS_OK, 250 * 1000),
+                     EVERY_MS);
+    assert_int_equal(dibs__life_soon_ms(EVERY_MS, DIBS_OK, SEC_US), 4 * 1000);
+    assert_int_equal(dibs__life_soon_ms(EVERY_MS, DIBS_UNAVAIL, 5 * SEC_US),
+                     EVERY_MS);
+}
+
 static bool is_fresh(dibs_status rc, int64_t took_ms, int64_t age_ms)
 {
     const dibsx_nsec seen_at = 1000 * DIBSX_SEC;
@@ -46,6 +56,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_pause),
+        cmocka_unit_test(test_pause_after_a_change),
         cmocka_unit_test(test_fresh),
     };
 
