@@ -168,34 +168,80 @@ static void note_many(dibs__http_exchange *ex, const char *match, bool pause,
     dibs__serve_audit_note(ex, action_of(pause), match, 0, reason, DIBS_OK);
 }
 
-/* Changes the jobs of the picture that match, as long as there is time, and lists them.
- * Returns how many changed, or may have; *left are those that were not tried. */
-static size_t
-change_rows(dibs__http_exchange *ex, const dibs__board_picture *picture,
-            const char *match, bool pause, const pause_ask *ask, dibsx_json *js,
-            size_t *left, dibs_error *err)
+/* A change of all jobs that match. */
+typedef struct bulk {
+    dibs__http_exchange *ex;
+    const dibs__board_picture *picture;
+    const char *match;
+    bool pause;
+    const pause_ask *ask;
+    dibsx_json *js; /* lists those that were changed */
+    dibsx_nsec end;
+    size_t changed; /* or may be */
+    size_t left;    /* that were not tried */
+    dibs_error err; /* of the first failure, which ends it */
+} bulk;
+
+static void change_next(bulk *bk, const char *job)
 {
-    const dibsx_nsec end = dibs__bulk_end();
-    dibs_status rc = DIBS_OK;
-    size_t changed = 0;
+    dibs_status rc;
+
+    if (bk->err.status != DIBS_OK || dibs__bulk_over(bk->end)) {
+        bk->left++;
+        return;
+    }
+    rc = change_job(&bk->picture->board, job, bk->pause, bk->ask, &bk->err);
+    dibs__serve_audit_log(bk->ex, action_of(bk->pause), job, 0,
+                          bk->ask->order.note, rc);
+    bk->changed += rc == DIBS_OK || rc == DIBS_UNKNOWN;
+    if (rc == DIBS_OK)
+        dibsx_json_text(bk->js, job);
+}
+
+/* The store says which of them are to be changed. */
+static bool change_some(bulk *bk, const char *const *jobs, size_t count)
+{
+    dibs__job_state states[DIBS_GET_MANY_MAX];
+
+    if (count == 0)
+        return true;
+    if (bk->err.status != DIBS_OK || dibs__bulk_over(bk->end) ||
+        dibs__board_states(&bk->picture->board, jobs, count, states,
+                           &bk->err) != DIBS_OK)
+        return false;
+    for (size_t i = 0; i < count; i++)
+        if (states[i].set[0] && states[i].paused != bk->pause)
+            change_next(bk, jobs[i]);
+    return true;
+}
+
+/* Jobs that are paused in the picture, or that are not. Returns how many there was
+ * no time for. */
+static size_t change_rows(bulk *bk, bool paused)
+{
+    const dibs__board_picture *picture = bk->picture;
+    const char *jobs[DIBS_GET_MANY_MAX];
+    size_t count = 0, untried = 0;
 
     for (size_t i = 0; i < picture->count; i++) {
         const dibs__job_state *state = &picture->rows[i].state;
 
-        if (fnmatch(match, state->job, 0) != 0 || state->paused == pause)
-            continue;
-        if (rc != DIBS_OK || dibs__bulk_over(end)) {
-            ++*left;
-            continue;
+        if (state->paused == paused && fnmatch(bk->match, state->job, 0) == 0)
+            jobs[count++] = state->job;
+        if (count == DIBS_GET_MANY_MAX || i + 1 == picture->count) {
+            untried += change_some(bk, jobs, count) ? 0 : count;
+            count = 0;
         }
-        rc = change_job(&picture->board, state->job, pause, ask, err);
-        dibs__serve_audit_log(ex, action_of(pause), state->job, 0,
-                              ask->order.note, rc);
-        changed += rc == DIBS_OK || rc == DIBS_UNKNOWN;
-        if (rc == DIBS_OK)
-            dibsx_json_text(js, state->job);
     }
-    return changed;
+    return untried;
+}
+
+/* The picture may be older than the last change. Jobs that seem to be as they should are
+ * looked at last, and are not left if there was no time for it. */
+static void change_matching(bulk *bk)
+{
+    bk->left += change_rows(bk, !bk->pause);
+    (void)change_rows(bk, bk->pause);
 }
 
 /* All jobs that match; those that are as they are to be stay so. The first failure ends
@@ -205,10 +251,8 @@ static void change_many(dibs__http_exchange *ex, bool pause)
     const dibsx_json_node *body;
     const char *match = NULL;
     dibs__board_picture *picture;
-    dibs_error err = {0};
     pause_ask ask;
-    dibsx_json *js;
-    size_t changed, left = 0;
+    bulk bk;
 
     if (!dibs__serve_ask_body(ex,
                               pause ? "match reason until_at" : "match reason",
@@ -225,16 +269,22 @@ static void change_many(dibs__http_exchange *ex, bool pause)
     picture = dibs__serve_take_board(ex);
     if (!picture)
         return;
-    js = dibs__http_answer(ex, 200);
-    dibsx_json_key(js, "jobs");
-    dibsx_json_open(js, '[');
-    changed = change_rows(ex, picture, match, pause, &ask, js, &left, &err);
-    dibsx_json_close(js, ']');
-    dibsx_json_pair_uint(js, "left", left);
-    if (changed > 0)
-        note_many(ex, match, pause, ask.order.note, changed, err.status);
-    if (err.status != DIBS_OK)
-        (void)dibs__serve_fail(ex, &err);
+    bk = (bulk){.ex = ex,
+                .picture = picture,
+                .match = match,
+                .pause = pause,
+                .ask = &ask,
+                .js = dibs__http_answer(ex, 200),
+                .end = dibs__bulk_end()};
+    dibsx_json_key(bk.js, "jobs");
+    dibsx_json_open(bk.js, '[');
+    change_matching(&bk);
+    dibsx_json_close(bk.js, ']');
+    dibsx_json_pair_uint(bk.js, "left", bk.left);
+    if (bk.changed > 0)
+        note_many(ex, match, pause, ask.order.note, bk.changed, bk.err.status);
+    if (bk.err.status != DIBS_OK)
+        (void)dibs__serve_fail(ex, &bk.err);
     dibs__serve_changed(ex);
     dibs__board_picture_drop(picture);
 }

@@ -439,6 +439,24 @@ class Jobs(ServeCase):
         self.assertRegex(node["id"], "^[0-9a-f]{16}$")
 
 
+class Slow(unittest.TestCase):
+    """Looks at the board take so long that readers get an old one."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="dibs-slow-")
+        self.addCleanup(folder.cleanup)
+        url = f"sqlite:{folder.name}/store.db"
+        with open(folder.name + "/jobs.yaml", "w", encoding="utf-8") as file:
+            file.write("jobs: {one: {run: ['true']}, two: {run: ['true']}}")
+        subprocess.run([DIBS, "job", "load", "--url", url, file.name], stdout=subprocess.DEVNULL, check=True, timeout=PATIENCE)
+        self.daemon = Daemon(url=f"fault+{url}?step=first&delay_ms=1500")
+        self.addCleanup(self.daemon.end)
+
+    def test_a_change_of_many_looks_at_the_store(self):
+        for verb in ("pause", "resume"):
+            self.assertEqual(self.daemon.post(f"/v1/jobs/{verb}", {"match": "*"}).json, {"jobs": ["one", "two"], "left": 0}, verb)
+
+
 class Engine(unittest.TestCase):
     """The life of the engine, on daemons of their own that share a store."""
 
