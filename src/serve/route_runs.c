@@ -21,6 +21,7 @@
 enum {
     LIMIT_MAX = 1000,
     READS_MAX = 2048,
+    PAGE_BYTES = 8 * 1024 * 1024, /* an answer has 16 MiB at most */
     CURSOR_MAX = DIBS__RUN_ID_SIZE + 24
 };
 
@@ -158,6 +159,12 @@ static void put_value(page *pg, const char *id, const dibs_value *value)
     dibs__run_fini(&run);
 }
 
+/* Runs with many steps or long params fill a page before the limit. */
+static bool is_full(const page *pg)
+{
+    return pg->shown >= pg->list->limit || pg->js->out->len >= PAGE_BYTES;
+}
+
 static dibs_status
 put_runs(page *pg, const dibs__board_picture *picture,
          const dibs__board_run_id **ids, size_t count, dibs_error *err)
@@ -166,14 +173,14 @@ put_runs(page *pg, const dibs__board_picture *picture,
     dibs_status rc = DIBS_OK;
 
     while (rc == DIBS_OK && pg->at < count && pg->at < READS_MAX &&
-           pg->shown < pg->list->limit) {
+           !is_full(pg)) {
         const size_t first = pg->at;
         const size_t n = count - first < DIBS_GET_MANY_MAX ? count - first
                                                            : DIBS_GET_MANY_MAX;
 
         rc = dibs__run_fetch(&picture->board, ids + first, n, values, err);
         for (size_t i = 0; rc == DIBS_OK && i < n; i++) {
-            if (pg->shown < pg->list->limit) {
+            if (!is_full(pg)) {
                 put_value(pg, ids[first + i]->id, &values[i]);
                 pg->at++;
             }

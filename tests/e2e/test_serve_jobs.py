@@ -439,6 +439,32 @@ class Jobs(ServeCase):
         self.assertRegex(node["id"], "^[0-9a-f]{16}$")
 
 
+class Long(ServeCase):
+    """Runs with 240 KiB of params, 17 MB in all: more than an answer may have."""
+
+    COUNT = 72
+
+    def test_pages_end_in_time(self):
+        names = [f"p{i}" for i in range(60)]
+        with tempfile.NamedTemporaryFile("w", suffix=".yaml", prefix="dibs-long-") as file:
+            file.write("set: long\njobs: {long: {concurrency: allow, run: ['true'], params: {%s}}}" % ", ".join(f"{name}: " for name in names))
+            file.flush()
+            self.daemon.dibs("job", "load", file.name)
+        params = [word for name in names for word in ("-p", f"{name}={'x' * 4096}")]
+        made = [self.daemon.dibs("job", "start", "long", *params).stdout.strip() for _ in range(self.COUNT)]
+        query, seen, pages = {"job": "long", "limit": 1000}, [], 0
+        wait_until(lambda: [run["id"] for run in self.daemon.get("/v1/runs", query={"job": "long", "limit": 1}).json["items"]] == made[-1:],
+                   "a look after the last of them")
+        while query:
+            answer = self.daemon.get("/v1/runs", query=query)
+            self.assertEqual(answer.status, 200, answer.text[:1000])
+            seen += [run["id"] for run in answer.json["items"]]
+            query = answer.json["next"] and {**query, "after": answer.json["next"]}
+            pages += 1
+        self.assertEqual((len(seen), set(seen)), (self.COUNT, set(made)))
+        self.assertGreater(pages, 1)
+
+
 class Slow(unittest.TestCase):
     """Looks at the board take so long that readers get an old one."""
 
