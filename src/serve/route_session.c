@@ -1,6 +1,6 @@
 /* route_session.c - the routes of the sidecar: sessions, their beats and leases.
  *
- * All but the one that makes a session run on the loop and never block. An answer
+ * All but those that make a session or convert a lease run on the loop and never block. An answer
  * that waits keeps texts, not pointers: the session may be gone when it is asked. */
 /* SPDX-License-Identifier: MIT */
 #include "base/alloc.h"
@@ -9,6 +9,7 @@
 #include "serve/daemon.h"
 #include "serve/problem.h"
 #include "serve/routes.h"
+#include "serve/session_lease.h"
 #include "serve/session_stream.h"
 #include <stdio.h>
 #include <string.h>
@@ -431,6 +432,71 @@ void dibs__serve_delete_lease(dibs__http_exchange *ex)
                                  "the lease had been lost before");
     else
         dibs__http_answer_none(ex, 204);
+    let_go(ex);
+    table_of(ex)->wake(table_of(ex)->wake_arg);
+}
+
+/* False: it was refused. */
+static bool ask_mode(dibs__http_exchange *ex, dibs_lock_mode *mode)
+{
+    const dibsx_json_node *root;
+    const char *word = "";
+
+    if (!dibs__serve_ask_body(ex, "mode", &root) ||
+        !dibs__serve_ask_text(ex, root, "mode", 16, &word))
+        return false;
+    *mode = strcmp(word, "shared") == 0 ? DIBS_SHARED : DIBS_EXCLUSIVE;
+    if (*mode == DIBS_SHARED || strcmp(word, "exclusive") == 0)
+        return true;
+    dibsx_json_pair_text(
+        dibs__serve_refuse(ex, 400, "invalid",
+                           "the body must have \"mode\", \"exclusive\" or "
+                           "\"shared\""),
+        "pointer", "/mode");
+    return false;
+}
+
+/* Locks: mutex, let go meanwhile. */
+static void convert_lease(dibs__http_exchange *ex, dibs__serve_lease *le,
+                          dibs_lock_mode mode)
+{
+    dibs_error err = {0};
+    dibs_status rc = dibs__session_convert(le, mode, &err);
+
+    if (le->machine.stage == DIBS__STAGE_HELD)
+        (void)dibs__session_refresh(le);
+    if (rc != DIBS_OK)
+        (void)dibs__serve_fail(ex, &err);
+    else
+        answer_lease(ex, le, le->machine.stage != DIBS__STAGE_HELD);
+}
+
+/* On a thread of the server. */
+void dibs__serve_post_convert(dibs__http_exchange *ex)
+{
+    const char *id = lease_id(ex);
+    dibs_lock_mode mode = DIBS_SHARED;
+    dibs__serve_session *se;
+    dibs__serve_lease *le;
+
+    if (!id || !ask_mode(ex, &mode))
+        return;
+    se = take_session(ex);
+    if (!se)
+        return;
+    le = (dibs__serve_lease *)dibs__session_find(&se->machine, id);
+    if (le)
+        (void)dibs__session_refresh(le);
+    if (!le)
+        (void)dibs__serve_refuse(ex, 404, "notfound",
+                                 "the session has no lease %s", id);
+    else if (le->machine.stage == DIBS__STAGE_WAITING)
+        (void)dibs__serve_refuse(ex, 409, "busy",
+                                 "the lease %s is not held yet", id);
+    else if (le->machine.stage != DIBS__STAGE_HELD)
+        answer_lease(ex, le, true);
+    else
+        convert_lease(ex, le, mode);
     let_go(ex);
     table_of(ex)->wake(table_of(ex)->wake_arg);
 }

@@ -164,6 +164,8 @@ const dibs__http_route dibs__serve_routes[] = {
      OPERATE, TAKES("wait_ms")},
     {"DELETE", "/v1/sessions/{session}/leases/{id}", dibs__serve_delete_lease,
      QUICK, OPERATE},
+    {"POST", "/v1/sessions/{session}/leases/{id}/convert",
+     dibs__serve_post_convert, OPERATE},
 };
 
 const size_t dibs__serve_route_count =

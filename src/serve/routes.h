@@ -73,6 +73,7 @@ dibs__http_fn dibs__serve_get_stream;
 dibs__http_fn dibs__serve_put_lease;
 dibs__http_fn dibs__serve_get_lease;
 dibs__http_fn dibs__serve_delete_lease;
+dibs__http_fn dibs__serve_post_convert;
 
 /* route_web.c */
 dibs__http_fn dibs__serve_get_page;

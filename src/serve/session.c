@@ -25,6 +25,10 @@ void dibs__session_lease_free(dibs__serve_lease *le)
 
 void dibs__session_discard(dibs__serve_lease *le)
 {
+    if (le->converting) {
+        le->due = true;
+        return;
+    }
     if (!le->discard) {
         le->discard = true;
         le->next_due = le->table->discards;
@@ -94,6 +98,10 @@ on_released(dibs_lock *lock, dibs_status rc, const dibs_error *err, void *arg)
 /* Locks: mutex. */
 static void release(dibs__serve_lease *le)
 {
+    if (le->converting) {
+        dibs__session_discard(le);
+        return;
+    }
     le->freeing = true;
     if (dibs_lock_release_async(le->lock, on_released, le, NULL) == DIBS_OK)
         return;
@@ -239,6 +247,7 @@ static dibs_status fill_lease(dibs__serve_lease *le,
     dibsx_buf_fini(&text);
     snprintf(le->name, sizeof(le->name), "%s", req->name);
     le->mode = "xsp"[opts.mode];
+    le->election = req->election;
     return le->text ? DIBS_OK : dibsx_nomem(err, "a lease");
 }
 
@@ -416,6 +425,13 @@ static const char *state_of(const dibs__serve_lease *le)
     return le->machine.why == DIBS_LOST ? "lost" : "freed";
 }
 
+static const char *mode_name(const dibs__serve_lease *le)
+{
+    if (le->mode == 'p')
+        return "permits";
+    return le->mode == 's' ? "shared" : "exclusive";
+}
+
 void dibs__session_write_lease(dibsx_json *js, dibs__serve_lease *le,
                                dibsx_nsec now, bool whole)
 {
@@ -437,6 +453,7 @@ void dibs__session_write_lease(dibsx_json *js, dibs__serve_lease *le,
                             DIBSX_MS);
     if (!whole)
         return;
+    dibsx_json_pair_text(js, "mode", mode_name(le));
     dibs_lock_owner(le->lock, owner);
     snprintf(token, sizeof(token), "%s.%" PRIu64 ".%c", owner,
              le->machine.fence, le->mode);

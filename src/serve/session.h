@@ -35,12 +35,14 @@ typedef struct dibs__serve_lease {
     char *text;                   /* its request, to compare with */
     char name[DIBS_NAME_MAX + 1];
     char mode;       /* 'x', 's' or 'p' */
+    bool election;   /* a campaign */
     bool discard;    /* the tender is to free the handle: it is in its list */
     bool freeing;    /* some thread frees the handle */
-    bool yield;      /* its holder was asked for it */
-    bool told_yield; /* ... and the stream has said so */
-    int told;        /* the stage that the stream has told, or -1 */
-    dibs_error err;  /* of the refusal */
+    bool converting; /* some thread converts the lease */
+    bool due;        /* ... and leaves the handle to the tender then */
+    bool yield, told_yield; /* it is asked for; the stream has said so */
+    int told;               /* the stage that the stream has told, or -1 */
+    dibs_error err;         /* of the refusal */
 } dibs__serve_lease;
 
 struct dibs__serve_session {
@@ -83,8 +85,7 @@ typedef struct dibs__serve_sessions {
     bool look_all;          /* the tender is to look at all sessions, now */
     dibs__serve_lease *old; /* forgotten; some still have a handle */
     dibs__serve_lease *discards; /* with handles that the tender is to free */
-    dibs__serve_lease
-        *leaving; /* to be left at the store, as the daemon ends */
+    dibs__serve_lease *leaving;  /* to be left, as the daemon ends */
     size_t count, lease_count, streams; /* the last: numbers that were given */
     dibs__sessions_count ended;
 } dibs__serve_sessions;

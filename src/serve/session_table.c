@@ -365,6 +365,8 @@ void dibs__sessions_drain(dibs__serve_sessions *table, dibsx_nsec until)
     (void)visit_all(table, drain_one, NULL);
     while ((le = table->leaving) != NULL) {
         table->leaving = le->next_due;
+        while (le->converting)
+            pthread_cond_wait(&table->cond, &table->mutex);
         if (le->lock && !le->freeing)
             dibs__session_handle_leave(le, until);
     }

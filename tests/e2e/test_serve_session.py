@@ -1,17 +1,20 @@
 """Sessions of `dibs serve`: leases that live with beats, move between daemons, and are given back."""
 # SPDX-License-Identifier: MIT
+import concurrent.futures
 import json
 import os
 import shutil
 import signal
+import sqlite3
 import subprocess
 import tempfile
 import threading
 import time
+import unittest
 import uuid
 
 from runtools import DIBS, PATIENCE, ROOT, main, wait_until
-from servetools import Daemon, ServeCase
+from servetools import URL, Daemon, ServeCase
 
 from pace import PACE, NotInTime, in_time
 
@@ -73,6 +76,11 @@ class SessionCase(ServeCase):
         query = None if wait_ms is None else {"wait_ms": wait_ms}
         answer = self.daemon.get(self.path(session, lease), role="operate", query=query)
         self.assertEqual(answer.status, 200, answer.text)
+        return answer.json
+
+    def convert(self, session, lease, mode, status=200):
+        answer = self.daemon.post(self.path(session, lease) + "/convert", {"mode": mode}, role="operate")
+        self.assertEqual(answer.status, status, answer.text)
         return answer.json
 
     def remove(self, session, lease=None, status=204):
@@ -233,6 +241,71 @@ class Leases(SessionCase):
         self.remove(second, "b")
         self.remove(second)
         wait_until(lambda: not self.holders(), "the end of the leases")
+
+    def test_convert(self):
+        first, second = self.open(), self.open()
+        reader = self.put(first, "a", mode="shared")
+        self.put(second, "b", mode="shared")
+        self.assertEqual(self.convert(first, "a", "exclusive", status=409)["code"], "busy")
+        kept = self.state(first, "a")
+        self.assertEqual((kept["state"], kept["mode"], kept["fence"]), ("held", "shared", reader["fence"]))
+        self.remove(second, "b")
+        wait_until(lambda: len(self.holders()) == 1, "the other reader to be gone")
+        stream = Stream(self, self.path(first) + "/stream")
+        self.assertEqual(stream.next("granted")[1]["fence"], reader["fence"])
+        writer = self.convert(first, "a", "exclusive")
+        self.assertEqual((writer["state"], writer["mode"]), ("held", "exclusive"))
+        self.assertGreater(writer["fence"], reader["fence"])
+        self.assertTrue(0 < writer["valid_ms"] <= 30000)
+        self.assertEqual([(holder["fence"], holder["mode"]) for holder in self.holders()], [(writer["fence"], "exclusive")])
+        told = stream.next("granted")[1]
+        self.assertEqual((told["fence"], told["token"], told["mode"]), (writer["fence"], writer["token"], "exclusive"))
+        self.assertEqual(self.put(second, "c", status=409, mode="shared")["code"], "busy")
+        # The same again changes nothing, and the PUT is still of this lease.
+        self.assertEqual(self.convert(first, "a", "exclusive")["fence"], writer["fence"])
+        self.assertEqual(self.put(first, "a", mode="shared")["fence"], writer["fence"])
+        lowered = self.convert(first, "a", "shared")
+        self.assertEqual((lowered["mode"], lowered["fence"]), ("shared", writer["fence"]))
+        self.put(second, "d", mode="shared")
+        adopt = {"name": self.name(), "mode": "shared"}
+        third = self.open(adopt=[{**adopt, "id": "old", "token": reader["token"]}, {**adopt, "id": "new", "token": lowered["token"]}])
+        self.assertEqual((third["leases"]["old"]["state"], third["leases"]["new"]["state"]), ("lost", "held"))
+
+    def test_convert_is_checked(self):
+        session = self.open()
+        self.put(session, "x")
+        for body in ({}, {"mode": "permits"}, {"mode": 1}, {"mode": "shared", "wait_ms": 1}):
+            answer = self.daemon.post(self.path(session, "x") + "/convert", body, role="operate")
+            self.assertEqual(self.assert_problem(answer, 400, "invalid")["pointer"], "/wait_ms" if len(body) > 1 else "/mode")
+        self.put(session, "waits", status=202, query={"wait_ms": 0}, wait_ms=LONG_MS)
+        self.assertEqual(self.convert(session, "waits", "shared", status=409)["code"], "busy")
+        self.put(session, "permit", name=self.name("-permits"), mode="permits", capacity=2)
+        self.assertEqual(self.convert(session, "permit", "shared", status=400)["code"], "invalid")
+        self.put(session, "leads", name=self.name("-election"), kind="election", member="m")
+        self.assertEqual(self.convert(session, "leads", "shared", status=400)["code"], "invalid")
+        self.assertEqual(self.convert(session, "none", "shared", status=404)["code"], "notfound")
+        self.remove(session, "x")
+        self.assertEqual(self.convert(session, "x", "shared", status=410)["code"], "freed")
+        self.assertEqual(self.daemon.post(self.path(session, "leads") + "/convert", {"mode": "shared"}, role="read").status, 403)
+
+    @unittest.skipIf(URL, "the file of the store is to be locked")
+    def test_removed_while_it_is_converted(self):
+        session = self.open()
+        self.put(session, "a", mode="shared")
+        # No step is done until the file is free. Of two conversions one says that the other is under way.
+        store = sqlite3.connect(self.daemon.url.removeprefix("sqlite:"), isolation_level=None)
+        self.addCleanup(store.close)
+        store.execute("BEGIN IMMEDIATE")
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+            asked = [pool.submit(self.daemon.post, self.path(session, "a") + "/convert", {"mode": "exclusive"}, role="operate")
+                     for _ in range(2)]
+            refused = next(concurrent.futures.as_completed(asked, PATIENCE))
+            self.remove(session, "a")
+            store.execute("ROLLBACK")
+            answers = {done is refused: done.result(PATIENCE) for done in asked}
+        self.assert_problem(answers[True], 409, "busy")
+        self.assert_problem(answers[False], 410, "freed")
+        self.await_free()
 
     def test_stream(self):
         session = self.open()
