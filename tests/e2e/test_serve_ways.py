@@ -13,7 +13,7 @@ import unittest
 import warnings
 
 from runtools import DIBS, PATIENCE, main, wait_until
-from servetools import Answer, Daemon, ServeCase
+from servetools import URL, Answer, Daemon, ServeCase
 
 # A program that hands listening sockets on as a service manager does.
 ACTIVATE = """
@@ -83,7 +83,7 @@ class Tls(unittest.TestCase):
         cls.certs.issue("stranger", "stranger")
         cls.certs.issue("forged", "admin", authority="other")
         cls.daemon = Daemon("--tls-cert", cls.certs.path("server.pem"), "--tls-key", cls.certs.path("server.key"),
-                            "--tls-client-ca", cls.certs.path("ca.pem"))
+                            "--tls-client-ca", cls.certs.path("ca.pem"), url=URL)
         cls.addClassCleanup(cls.end_daemon)
 
     @classmethod
@@ -201,7 +201,7 @@ class Listeners(unittest.TestCase):
         cls.addClassCleanup(shutil.rmtree, cls.folder, ignore_errors=True)
         cls.path = cls.folder + "/serve.sock"
         cls.daemon = Daemon("--listen", f"127.0.0.1:0,127.0.0.2:0,unix:{cls.path}", "--metrics-listen", "127.0.0.1:0",
-                            "--trusted-proxies", "127.0.0.1,10.0.0.0/8", "--socket-mode", "0660", "--token-rate", "20")
+                            "--trusted-proxies", "127.0.0.1,10.0.0.0/8", "--socket-mode", "0660", "--token-rate", "20", url=URL)
         cls.addClassCleanup(cls.end_daemon)
         cls.lines = [line for line in cls.daemon.log() if line["event"] == "listening"]
 
@@ -311,7 +311,7 @@ class Listeners(unittest.TestCase):
 
 class Given(unittest.TestCase):
     def test_sockets_of_the_service_manager(self):
-        daemon = Daemon(wrap=(sys.executable, "-c", ACTIVATE))
+        daemon = Daemon(wrap=(sys.executable, "-c", ACTIVATE), url=URL)
         self.addCleanup(daemon.end)
         lines = [line for line in daemon.log() if line["event"] == "listening"]
         self.assertEqual([line["for"] for line in lines], ["api", "metrics"])
