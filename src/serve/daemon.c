@@ -269,6 +269,12 @@ static dibs_status start(dibs__serve *sv, dibs_error *err)
     dibs__serve_look_listen(&sv->look, wake_requests, sv);
     sv->pulse.cl = sv->cl;
     dibs__serve_look_listen(&sv->look, dibs__pulse_seen, &sv->pulse);
+    sv->seat = (dibs__serve_seat){.cl = sv->cl,
+                                  .epoch = sv->epoch,
+                                  .board = sv->engine.board,
+                                  .engine = sv->engine.nodes != NULL,
+                                  .ttl_ms = sv->opts->node_ttl_ms};
+    dibs__serve_look_listen(&sv->look, dibs__seat_seen, &sv->seat);
     if (rc == DIBS_OK)
         rc = start_parts(sv, err);
     if (rc == DIBS_OK)
@@ -410,6 +416,7 @@ static void stop(dibs__serve *sv)
     dibs__breakers_fini(&sv->breakers);
     dibs__sessions_fini(&sv->sessions);
     dibs__engine_fini(&sv->engine);
+    dibs__seat_fini(&sv->seat);
     dibs__tails_fini(&sv->tails);
     dibs__board_look_fini(&sv->board_look);
     dibs_close(sv->cl);

@@ -24,6 +24,7 @@
 #include "serve/proxy.h"
 #include "serve/pulse.h"
 #include "serve/row.h"
+#include "serve/seat.h"
 #include "serve/serve.h"
 #include "serve/session.h"
 #include "serve/tails.h"
@@ -64,6 +65,7 @@ typedef struct dibs__serve {
     dibs__lock_sums lock_sums;
     dibs__noun_sums noun_sums;
     dibs__serve_pulse pulse;
+    dibs__serve_seat seat;
     dibs__serve_bounds bounds;
     dibs__serve_breakers breakers;
     dibs__serve_topics topics;

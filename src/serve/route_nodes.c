@@ -1,4 +1,5 @@
-/* route_nodes.c - the nodes of a board, by their leases and records, and their drain.
+/* route_nodes.c - the nodes of a board, by their leases and records, and their drain; and
+ * the daemons, by their seats.
  * Threads of the server. */
 /* SPDX-License-Identifier: MIT */
 #include "base/fail.h"
@@ -7,6 +8,7 @@
 #include "serve/audit.h"
 #include "serve/daemon.h"
 #include "serve/job_ask.h"
+#include "serve/noun_json.h"
 #include "serve/problem.h"
 #include "serve/routes.h"
 #include <stdio.h>
@@ -130,6 +132,28 @@ static bool put_node(const dibs_lease_info *info, void *arg)
     return true;
 }
 
+static bool put_daemon(const dibs_member_info *info, void *arg)
+{
+    dibsx_json *js = arg;
+
+    dibsx_json_open(js, '{');
+    dibs__noun_member(js, info);
+    dibsx_json_close(js, '}');
+    return true;
+}
+
+/* The daemons of every board. */
+static dibs_status put_daemons(dibs_client *cl, dibsx_json *js, dibs_error *err)
+{
+    dibs_status rc;
+
+    dibsx_json_key(js, "daemons");
+    dibsx_json_open(js, '[');
+    rc = dibs_members_list(cl, DIBS__SERVE_NODES, put_daemon, js, err);
+    dibsx_json_close(js, ']');
+    return rc == DIBS_NOTFOUND ? DIBS_OK : rc;
+}
+
 void dibs__serve_get_nodes(dibs__http_exchange *ex)
 {
     dibs__serve *sv = dibs__http_arg(ex);
@@ -154,6 +178,8 @@ void dibs__serve_get_nodes(dibs__http_exchange *ex)
     dibsx_json_pair_text(nl.js, "engine",
                          dibs__engine_phase_name(
                              dibs__engine_phase_of(&sv->engine)));
+    if (rc == DIBS_OK)
+        rc = put_daemons(sv->cl, nl.js, &err);
     if (rc != DIBS_OK)
         (void)dibs__serve_fail(ex, &err);
     dibs__board_picture_drop(picture);

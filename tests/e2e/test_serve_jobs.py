@@ -648,6 +648,18 @@ class Engine(unittest.TestCase):
         daemon = self.start("--engine", "off")
         answer = daemon.get("/v1/nodes").json
         self.assertEqual((answer["engine"], answer["items"], answer["board"]), ("off", [], self.board))
+        # It is listed all the same, until it ends.
+        other = Daemon("--engine", "on", "--board", "other", url=self.url)
+        self.addCleanup(other.end)
+        pids = {daemon.process.pid: state for daemon, state in ((daemon, ("off", self.board)), (other, ("on", "other")))}
+
+        def listed():
+            return {item["pid"]: (item["meta"]["engine"], item["meta"]["board"]) for item in daemon.get("/v1/nodes").json["daemons"]
+                    if item["pid"] in pids}
+
+        wait_until(lambda: listed() == pids, "both daemons in the list")
+        other.end()
+        self.assertEqual(list(listed()), [daemon.process.pid])
 
         def check(*args):
             result = subprocess.run([DIBS, "serve", "--check", "--tokens", daemon.file, *args], stdout=subprocess.PIPE,

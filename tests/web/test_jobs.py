@@ -322,6 +322,9 @@ class Jobs(unittest.TestCase):
         for address, words in (("#/jobs", "There is no job."), ("#/jobs?hours=2", "Nothing in this time."), ("#/jobs?week=now", "Nothing in this week."), ("#/nodes", "No node is there"), ("#/runs/none.1", "Not here")):
             self.browser.run("location.hash = args[0]", address)
             self.browser.await_text(words)
+        self.browser.run("location.hash = '#/nodes'")
+        self.browser.await_text(f":{scene.process.pid}", ".daemons")
+        self.browser.await_text("off", ".daemons .pill")
         self.good()
 
     def test_z_drain(self):

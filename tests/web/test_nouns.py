@@ -62,7 +62,7 @@ class Nouns(unittest.TestCase):
         self.browser.await_text("Breaker open payments", ".attention")
         self.show("#/coordination")
         # A command and a session, which have named nothing to the daemon's lists.
-        for noun in ("No party waits.", "No latch has counted.", "No group has a member."):
+        for noun in ("No party waits.", "No latch has counted.", "dibs.nodes"):
             self.browser.await_text(noun)
         self.scene.behind("latch", "count-down", "shards", "-n", "2")
         self.browser.await_text("1 of 2")

@@ -1,9 +1,9 @@
-/* nodes.js - the processes that execute jobs. */
+/* nodes.js - the processes that execute jobs, and the daemons. */
 // SPDX-License-Identifier: MIT
 import { h, put, text } from '../dom.js';
 import { since } from '../time.js';
 import { get } from '../api.js';
-import { button, code, confirm, empty, leaseBar, many, may, num, once, page, pill, sends, table, to, who } from '../parts.js';
+import { button, code, confirm, empty, leaseBar, many, may, num, once, page, pill, sends, table, to, when, who } from '../parts.js';
 
 const askDrain = (node, again) => confirm({
   title: 'Drain this node?', danger: true, action: 'Drain it', reason: true,
@@ -13,7 +13,7 @@ const askDrain = (node, again) => confirm({
 });
 
 export default function nodes() {
-  const view = page('Nodes', { lead: 'Processes that execute jobs.' });
+  const view = page('Nodes', { lead: 'Processes that execute jobs, and daemons.' });
   const note = h('small');
   const rows = table('Nodes', 'nodes', ['Node', 'State', 'Steps', 'Labels', 'Lease', 'Here for', ''], {
     key: n => n.id,
@@ -27,9 +27,14 @@ export default function nodes() {
       });
     },
   });
+  const daemons = table('Daemons', 'daemons', ['Daemon', 'Engine', 'Board', 'Version', 'Since'], {
+    key: d => String(d.fence),
+    make: d => [h('span', {}, code(d.member), h('small', { text: who(d) })), d.meta.engine === 'on' ? pill('on', 'good') : pill('off'), h('span', { text: d.meta.board }), h('span', { text: d.meta.version }), when(Date.parse(d.since_at))],
+  });
   const ask = view.keep(() => get('v1/nodes'), got => {
-    if (!rows.el.isConnected) put(view.body, rows.el, note);
+    if (!rows.el.isConnected) put(view.body, rows.el, note, daemons.el);
     rows.show(got.items.map(n => ({ ...n, got: got.got })), empty('No node is there: nothing is executed.', 'dibs work or dibs serve --jobs FILE starts one.'));
+    daemons.show(got.daemons, empty('No daemon has a seat yet.'));
     text(note, `Board ${got.board}. The engine of this daemon: ${got.engine}.`);
   }, { every: 3000, kinds: ['runs'] });
   return view;
