@@ -149,6 +149,12 @@ DIBS_API DIBS_MUST_CHECK dibs_status dibs_clock_compare(dibs_client *client,
 /* Changes the most detailed level that is logged. Does not block. */
 DIBS_API void dibs_log_level_set(dibs_client *client, dibs_log_level level);
 
+/* Asks the client's background thread for a sign of life. The result is for how many
+ * milliseconds an earlier question has been without an answer; 0: there is none. A
+ * watchdog asks now and then, and ends a process whose thread stands still. Does not
+ * block. */
+DIBS_API int64_t dibs_keeper_lag_ms(dibs_client *client);
+
 /* The URL in use, with passwords replaced. Valid until dibs_close(). */
 DIBS_API const char *dibs_url(const dibs_client *client);
 

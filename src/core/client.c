@@ -6,6 +6,7 @@
 
 #include "base/alloc.h"
 #include "base/cond.h"
+#include "base/event.h"
 #include "base/fail.h"
 #include "base/forget.h"
 #include "base/opts.h"
@@ -293,6 +294,19 @@ void dibs_log_level_set(dibs_client *cl, dibs_log_level level)
 {
     if (dibs__client_usable(cl, NULL) == DIBS_OK)
         atomic_store(&cl->log_level, (int)level);
+}
+
+int64_t dibs_keeper_lag_ms(dibs_client *cl)
+{
+    dibs__keeper *kp = &cl->keeper;
+    dibsx_nsec lag;
+
+    /* Without the mutex, for which a keeper that stands still may wait. */
+    if (dibs__client_usable(cl, NULL) != DIBS_OK || !atomic_load(&kp->running))
+        return 0;
+    lag = dibsx_lag_ask(&kp->lag, dibsx_now());
+    dibsx_event_set(kp->wake_fd);
+    return lag / DIBSX_MS;
 }
 
 const char *dibs_url(const dibs_client *cl)

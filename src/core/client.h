@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/fail.h"
 #include "base/heap.h"
+#include "base/lag.h"
 #include "base/rand.h"
 #include "base/table.h"
 #include "core/fork.h"
@@ -36,7 +37,8 @@ typedef struct dibs__keeper {
     void *(*body)(void *client); /* of the keeper's thread */
     pthread_t thread;
     pthread_t renewer;
-    bool running;
+    atomic_bool running;
+    dibsx_lag lag; /* of its thread */
     bool renewing; /* the renewer has been started */
     bool stopping;
     bool bell_failed;      /* the doorbell could not be opened; said once */

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/heap.h"
+#include "base/lag.h"
 #include "http/chunks.h"
 #include "http/head.h"
 #include "http/lasting.h"
@@ -111,6 +112,7 @@ struct dibs__http_server {
     /* The loop writes, any thread reads. */
     atomic_size_t connections, streams;
     _Atomic uint64_t crowded, relieved;
+    dibsx_lag lag; /* of the loop */
 
     /* Any thread, under the mutex. */
     pthread_mutex_t mutex;

@@ -214,6 +214,7 @@ static void *loop_main(void *arg)
            (server->under_way > 0 && dibsx_now() < until)) {
         turn(server, until);
         collect(server);
+        dibsx_lag_answer(&server->lag);
         dibs__http_links_cut(server, dibsx_now());
         if (!server->stopping) {
             until = stop_until(server);
@@ -327,6 +328,14 @@ void dibs__http_load_get(dibs__http_server *server, dibs__http_load *out)
                              .streams = atomic_load(&server->streams),
                              .crowded = atomic_load(&server->crowded),
                              .relieved = atomic_load(&server->relieved)};
+}
+
+dibsx_nsec dibs__http_lag(dibs__http_server *server, dibsx_nsec now)
+{
+    const dibsx_nsec lag = dibsx_lag_ask(&server->lag, now);
+
+    (void)eventfd_write(server->wake_fd, 1);
+    return lag;
 }
 
 void dibs__http_stop(dibs__http_server *server, int64_t grace_ms)

@@ -19,6 +19,7 @@
 #ifndef DIBS_HTTP_SERVER_H
 #define DIBS_HTTP_SERVER_H
 
+#include "base/clock.h"
 #include "http/route.h"
 #include "http/tls.h"
 
@@ -104,6 +105,10 @@ typedef struct dibs__http_load {
     uint64_t relieved;           /* were closed to make room */
 } dibs__http_load;
 void dibs__http_load_get(dibs__http_server *server, dibs__http_load *out);
+
+/* Asks the loop for a sign of life; how long an earlier question has been without an
+ * answer at `now`. Does not block. Any thread, until the stop begins. */
+dibsx_nsec dibs__http_lag(dibs__http_server *server, dibsx_nsec now);
 
 /* Accepts no more, lets requests that are under way end for up to `grace_ms`, then
  * asks each stream once more and ends it, waits for the functions that run (it is for

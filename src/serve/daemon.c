@@ -120,6 +120,7 @@ static dibs_status open_client(dibs__serve *sv, dibs_error *err)
                                      .share_stats = opts->share_stats,
                                      .lazy = true};
 
+
     return dibs_open(opts->url, &client, &sv->cl, err);
 }
 
@@ -347,6 +348,22 @@ static void become_ready(dibs__serve *sv)
     dibs__serve_notify("READY=1\nSTATUS=serving");
 }
 
+bool dibs__serve_runs(dibs__serve *sv, dibs__http_server *http)
+{
+    const dibsx_nsec now = dibsx_now();
+    const dibs__serve_vitals vitals = {
+        .loop_ms = http ? dibs__http_lag(http, now) / DIBSX_MS : 0,
+        .look_ms = dibs__serve_look_lag(&sv->look, now) / DIBSX_MS,
+        .keeper_ms = dibs_keeper_lag_ms(sv->cl)};
+    const char *stuck = dibs__vital_stuck(&vitals, sv->opts->timeout_ms);
+
+    if (stuck)
+        dibs__serve_say(&sv->log, DIBS_LOG_ERROR, "stuck",
+                        DIBS__SERVE_FACTS({"part", stuck, 0}),
+                        "the %s of the daemon stands still", stuck);
+    return !stuck;
+}
+
 /* Until a signal asks for the end. */
 static void live(dibs__serve *sv)
 {
@@ -363,7 +380,8 @@ static void live(dibs__serve *sv)
             reload(sv);
         if (starting && number != SIGTERM && number != SIGINT)
             become_ready(sv);
-        if (watchdog_ms)
+        /* Without it the service manager starts the daemon anew. */
+        if (watchdog_ms && dibs__serve_runs(sv, sv->http))
             dibs__serve_notify("WATCHDOG=1");
     } while (number != SIGTERM && number != SIGINT);
 }

@@ -29,6 +29,7 @@
 #include "serve/session.h"
 #include "serve/tails.h"
 #include "serve/topic_tail.h"
+#include "serve/vital.h"
 #include <stdatomic.h>
 
 enum { DIBS__SERVE_BASE_MAX = 128 };
@@ -85,6 +86,10 @@ typedef struct dibs__serve {
     dibs__serve_listeners listeners;
     char tokens_path[4096];
 } dibs__serve;
+
+/* Asks the threads that all others need (vital.h); `http` NULL: but for the loop. False,
+ * after a line of the log: one of them stands still. Any thread. */
+bool dibs__serve_runs(dibs__serve *sv, dibs__http_server *http);
 
 /* The latest picture, or NULL after an answer that says why there is none. Waits for
  * the look: not on the loop. End with dibs__serve_picture_drop(). */

@@ -113,7 +113,8 @@ static bool is_wanted(const dibs__serve_look *look, dibsx_nsec now)
            now < dibsx_after_ms(look->wanted_at, REST_MS);
 }
 
-/* Locks: look->life.mutex. Until the next scan is due, and wanted. */
+/* Locks: look->life.mutex. Until the next scan is due, and wanted. A question for a sign
+ * of life wakes it too. */
 static void await_turn(dibs__serve_look *look, dibsx_nsec due_at)
 {
     const dibsx_nsec rest_until = dibsx_after_ms(due_at, REST_EVERY_MS);
@@ -121,6 +122,7 @@ static void await_turn(dibs__serve_look *look, dibsx_nsec due_at)
     while (!look->life.stop) {
         const dibsx_nsec now = dibsx_now();
 
+        dibsx_lag_answer(&look->lag);
         if (now >= rest_until || (now >= due_at && is_wanted(look, now)))
             return;
         dibsx_cond_wait(&look->life.cond, &look->life.mutex,
@@ -133,6 +135,7 @@ static void publish_picture(dibs__serve_look *look, dibs__serve_picture *before,
                             dibs__serve_picture *now)
 {
     pthread_mutex_lock(&look->life.mutex);
+    look->away = false;
     look->latest = now;
     look->answered |= now->rc == DIBS_OK;
     pthread_cond_broadcast(&look->life.cond);
@@ -148,10 +151,13 @@ static void *look_main(void *arg)
     dibsx_nsec due_at = 0;
 
     pthread_mutex_lock(&look->life.mutex);
+    look->away = false;
     for (await_turn(look, due_at); !look->life.stop; await_turn(look, due_at)) {
         const dibsx_nsec began_at = dibsx_now();
         dibs__serve_picture *before = look->latest, *now;
 
+        look->away = true;
+        dibsx_lag_answer(&look->lag);
         pthread_mutex_unlock(&look->life.mutex);
         now = make_picture(look, before);
         due_at = dibsx_after_ms(began_at,
@@ -161,7 +167,9 @@ static void *look_main(void *arg)
         if (now)
             publish_picture(look, before, now);
         pthread_mutex_lock(&look->life.mutex);
+        look->away = false;
     }
+    look->away = true;
     pthread_mutex_unlock(&look->life.mutex);
     return NULL;
 }
@@ -180,6 +188,7 @@ dibs_status dibs__serve_look_init(dibs__serve_look *look, dibs_client *cl,
 {
     look->cl = cl;
     look->every_ms = every_ms;
+    look->away = true;
     return dibs__life_init(&look->life, "the look at the store", err);
 }
 
@@ -199,6 +208,19 @@ dibs_status dibs__serve_look_start(dibs__serve_look *look, dibs_error *err)
 void dibs__serve_look_stop(dibs__serve_look *look)
 {
     dibs__life_stop(&look->life);
+}
+
+dibsx_nsec dibs__serve_look_lag(dibs__serve_look *look, dibsx_nsec now)
+{
+    dibsx_nsec lag = 0;
+
+    pthread_mutex_lock(&look->life.mutex);
+    if (!look->away) {
+        lag = dibsx_lag_ask(&look->lag, now);
+        pthread_cond_broadcast(&look->life.cond);
+    }
+    pthread_mutex_unlock(&look->life.mutex);
+    return lag;
 }
 
 void dibs__serve_look_always(dibs__serve_look *look, bool always)

@@ -11,6 +11,7 @@
 #define DIBS_SERVE_LOOK_H
 
 #include "base/clock.h"
+#include "base/lag.h"
 #include "serve/life.h"
 #include <dibs/dibs.h>
 #include <stdatomic.h>
@@ -48,6 +49,8 @@ typedef struct dibs__serve_look {
     dibsx_nsec wanted_at;        /* when it was last asked for */
     bool answered;               /* the store did, once */
     bool always;                 /* somebody listens all the time */
+    bool away;     /* its thread does not run, or asks the store */
+    dibsx_lag lag; /* of the thread */
 } dibs__serve_look;
 
 /* End with dibs__serve_look_fini(). */
@@ -62,6 +65,11 @@ void dibs__serve_look_fini(dibs__serve_look *look);
 DIBS_MUST_CHECK dibs_status dibs__serve_look_start(dibs__serve_look *look,
                                                    dibs_error *err);
 void dibs__serve_look_stop(dibs__serve_look *look);
+
+/* Asks the thread for a sign of life; how long an earlier question has been without an
+ * answer at `now`. While it asks the store it owes none: a slow store is no fault of the
+ * daemon. */
+dibsx_nsec dibs__serve_look_lag(dibs__serve_look *look, dibsx_nsec now);
 
 /* Adds a listener, before the start. */
 void dibs__serve_look_listen(dibs__serve_look *look, dibs__serve_seen_fn *seen,

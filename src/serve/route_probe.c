@@ -18,10 +18,12 @@ static void answer_text(dibs__http_exchange *ex, int status, const char *text)
     dibs__http_answer_bytes(ex, status, PLAIN, text, strlen(text), NULL);
 }
 
-/* It runs on the loop: the answer itself is the proof. Never asks the store. */
+/* It runs on the loop, for which the answer itself is the proof. Never asks the store. */
 void dibs__serve_get_livez(dibs__http_exchange *ex)
 {
-    answer_text(ex, 200, "ok\n");
+    const bool runs = dibs__serve_runs(dibs__http_arg(ex), NULL);
+
+    answer_text(ex, runs ? 200 : 503, runs ? "ok\n" : "stuck\n");
 }
 
 static const char *phase_text(int phase)

@@ -3,6 +3,7 @@
 #include "core.h"
 
 #include <poll.h>
+#include <pthread.h>
 #include <string.h>
 
 static void count_loss(dibs_lock *lock, void *arg)
@@ -224,6 +225,70 @@ static void look_at_another(dibs_lock *lock, void *arg)
     __atomic_store_n(&gl->done, 1, __ATOMIC_SEQ_CST);
 }
 
+/* A log whose reader stands still, at the first line about a loss. */
+typedef struct held_log {
+    pthread_mutex_t mutex;
+    pthread_cond_t cond;
+    bool inside, let_go;
+} held_log;
+
+static void hold_line(dibs_log_level level, const char *event,
+                      const char *message, void *arg)
+{
+    held_log *log = arg;
+
+    (void)level;
+    (void)message;
+    if (strcmp(event, "lost") != 0)
+        return;
+    pthread_mutex_lock(&log->mutex);
+    log->inside = true;
+    pthread_cond_broadcast(&log->cond);
+    while (!log->let_go)
+        pthread_cond_wait(&log->cond, &log->mutex);
+    pthread_mutex_unlock(&log->mutex);
+}
+
+static bool lags(void *arg)
+{
+    return dibs_keeper_lag_ms(arg) > 0;
+}
+
+static bool answers(void *arg)
+{
+    return dibs_keeper_lag_ms(arg) == 0;
+}
+
+static void a_keeper_that_stands_still_is_seen(void **state)
+{
+    held_log log = {.mutex = PTHREAD_MUTEX_INITIALIZER,
+                    .cond = PTHREAD_COND_INITIALIZER};
+    dibs_client *cl = NULL;
+    dibs_lock *lock;
+
+    (void)state;
+    CHECK(DIBS_OK, dibs_open(core_url,
+                             DIBS_CLIENT_OPTS(.log = hold_line, .log_arg = &log,
+                                              .log_level = DIBS_LOG_WARN),
+                             &cl, err));
+    lock = core_lock(cl, core_name(),
+                     DIBS_LOCK_OPTS(.ttl_ms = 60, .flags = DIBS_LOCK_NO_RENEW));
+    assert_int_equal(dibs_keeper_lag_ms(cl), 0);
+    CHECK(DIBS_OK, dibs_lock_try(lock, err));
+    pthread_mutex_lock(&log.mutex);
+    while (!log.inside)
+        pthread_cond_wait(&log.cond, &log.mutex);
+    pthread_mutex_unlock(&log.mutex);
+    core_until(lags, cl);
+    pthread_mutex_lock(&log.mutex);
+    log.let_go = true;
+    pthread_cond_broadcast(&log.cond);
+    pthread_mutex_unlock(&log.mutex);
+    core_until(answers, cl);
+    dibs_lock_free(lock);
+    dibs_close(cl);
+}
+
 static void an_end_needs_nobody_to_note_it(void **state)
 {
     dibs_client *cl = core_open();
@@ -408,6 +473,7 @@ int core_loss_tests(void)
         cmocka_unit_test(expiry_is_announced_once),
         cmocka_unit_test(leases_that_are_due_soon_are_renewed_together),
         cmocka_unit_test(the_callback_comes_before_the_log),
+        cmocka_unit_test(a_keeper_that_stands_still_is_seen),
         cmocka_unit_test(an_end_needs_nobody_to_note_it),
         cmocka_unit_test(a_broken_lease_is_told_by_its_doorbell),
         cmocka_unit_test(what_is_taken_again_is_renewed_again),

@@ -277,6 +277,20 @@ class Lives(unittest.TestCase):
             self.assertEqual(daemon.end(), 0)
             self.assertEqual(manager.recv(4096), b"STOPPING=1")
 
+    def test_watchdog(self):
+        """The loop, the look and the keeper answer: the daemon says so in time."""
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+            name = f"dibs-watchdog-{os.getpid()}"
+            manager.bind("\0" + name)
+            manager.settimeout(PATIENCE)
+            daemon = self.start(env={"NOTIFY_SOCKET": "@" + name, "WATCHDOG_USEC": "100000"})
+            # A lease that is waited for has the keeper run.
+            self.assertEqual(daemon.post("/v1/leases/some", {"ttl_ms": 60000}).status, 201)
+            heard = [manager.recv(4096) for _ in range(6)]
+            self.assertGreaterEqual(heard.count(b"WATCHDOG=1"), 4, heard)
+            self.assertEqual(daemon.get("/livez", role=None).status, 200)
+            self.assertNotIn("stuck", daemon.log_text())
+
     def check(self, daemon, *args):
         result = subprocess.run([DIBS, "serve", "--check", *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                 env=daemon.env, check=False, timeout=PATIENCE)

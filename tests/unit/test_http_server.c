@@ -3,6 +3,7 @@
 #include "http_world.h"
 
 #include <netinet/in.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -358,6 +359,46 @@ static void mark_answer(dibs__http_exchange *ex, int status)
     dibs__http_set(ex, "X-Sent", text);
 }
 
+/* As a gate: the loop stands still until it is let go. */
+static bool hold_loop(dibs__http_exchange *ex)
+{
+    http_world *wd = dibs__http_arg(ex);
+
+    pthread_mutex_lock(&wd->mutex);
+    wd->inside++;
+    pthread_cond_broadcast(&wd->cond);
+    while (!wd->let_go)
+        pthread_cond_wait(&wd->cond, &wd->mutex);
+    pthread_mutex_unlock(&wd->mutex);
+    return true;
+}
+
+static void test_a_loop_that_stands_still_is_seen(void **state)
+{
+    http_world wd;
+    reply rp;
+    int fd;
+
+    (void)state;
+    world_start(&wd, (dibs__http_opts){.gate = hold_loop});
+    assert_int_equal(dibs__http_lag(wd.server, DIBSX_SEC), 0);
+    /* One that is idle answers too. */
+    while (dibs__http_lag(wd.server, 2 * DIBSX_SEC) != 0)
+        poll(NULL, 0, 1);
+    fd = client_open(&wd);
+    client_send(fd, GET("/quick"));
+    world_await_inside(&wd, 1);
+    (void)dibs__http_lag(wd.server, 3 * DIBSX_SEC);
+    assert_true(dibs__http_lag(wd.server, 13 * DIBSX_SEC) >= 10 * DIBSX_SEC);
+    world_let_go(&wd);
+    client_read(fd, &rp);
+    assert_int_equal(rp.status, 200);
+    while (dibs__http_lag(wd.server, 14 * DIBSX_SEC) != 0)
+        poll(NULL, 0, 1);
+    close(fd);
+    world_stop(&wd, 1000);
+}
+
 static void test_gate_and_base_path(void **state)
 {
     static const struct {
@@ -480,6 +521,7 @@ int main(void)
         cmocka_unit_test(test_a_crowd),
         cmocka_unit_test(test_answers_later),
         cmocka_unit_test(test_answers_at_the_end_of_the_wait),
+        cmocka_unit_test(test_a_loop_that_stands_still_is_seen),
         cmocka_unit_test(test_gate_and_base_path),
         cmocka_unit_test(test_stop),
         cmocka_unit_test(test_stop_without_patience),

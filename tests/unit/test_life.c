@@ -1,6 +1,9 @@
-/* test_life.c - how often threads look at the store, and how old a look may be. */
+/* test_life.c - how often threads look at the store, how old a look may be, and when a
+ * thread stands still. */
 /* SPDX-License-Identifier: MIT */
+#include "base/lag.h"
 #include "serve/life.h"
+#include "serve/vital.h"
 #include "unit.h"
 
 enum { EVERY_MS = 1000, SEC_US = 1000000 };
@@ -52,12 +55,46 @@ static void test_fresh(void **state)
     assert_false(is_fresh(DIBS_UNAVAIL, 5000, 6500));
 }
 
+static void test_lag(void **state)
+{
+    dibsx_lag lag = {0};
+
+    (void)state;
+    assert_int_equal(dibsx_lag_ask(&lag, 5), 0);
+    assert_int_equal(dibsx_lag_ask(&lag, 7), 2);
+    /* The question that is open counts, not the latest. */
+    assert_int_equal(dibsx_lag_ask(&lag, 9), 4);
+    dibsx_lag_answer(&lag);
+    assert_int_equal(dibsx_lag_ask(&lag, 20), 0);
+}
+
+static const char *stuck(int64_t loop_ms, int64_t look_ms, int64_t keeper_ms)
+{
+    const dibs__serve_vitals vitals = {loop_ms, look_ms, keeper_ms};
+    const char *part = dibs__vital_stuck(&vitals, 5000);
+
+    return part ? part : "none";
+}
+
+static void test_stuck(void **state)
+{
+    (void)state;
+    assert_string_equal(stuck(0, 0, 0), "none");
+    assert_string_equal(stuck(9999, 14999, 9999), "none");
+    assert_string_equal(stuck(10000, 0, 0), "loop");
+    assert_string_equal(stuck(0, 0, 10000), "keeper");
+    /* One step of the store may be part of it. */
+    assert_string_equal(stuck(0, 15000, 0), "look");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_pause),
         cmocka_unit_test(test_pause_after_a_change),
         cmocka_unit_test(test_fresh),
+        cmocka_unit_test(test_lag),
+        cmocka_unit_test(test_stuck),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -148,6 +148,7 @@ static void *keeper_main(void *arg)
         dibs__timer_run(cl);
         tell_losses(cl);
         dibs__away_silent(cl);
+        dibsx_lag_answer(&kp->lag);
     }
     pthread_mutex_unlock(&cl->mutex);
     return NULL;
