@@ -120,8 +120,11 @@ static dibs_status open_client(dibs__serve *sv, dibs_error *err)
                                      .share_stats = opts->share_stats,
                                      .lazy = true};
 
+    dibs_status rc = dibs_open(opts->url, &client, &sv->cl, err);
 
-    return dibs_open(opts->url, &client, &sv->cl, err);
+    if (rc == DIBS_OK)
+        dibs__serve_log_settle(&sv->log, sv->cl, opts->log_level);
+    return rc;
 }
 
 /* Every connection is a descriptor; the store and the log need some more. */

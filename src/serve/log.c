@@ -16,7 +16,11 @@ static const char *const levels[] = {"error", "warn", "info", "debug", "trace"};
 
 void dibs__serve_log_init(dibs__serve_log *log, bool json)
 {
-    *log = (dibs__serve_log){.fd = STDERR_FILENO, .json = json};
+    *log = (dibs__serve_log){.fd = STDERR_FILENO,
+                             .json = json,
+                             .usual = DIBS_LOG_TRACE,
+                             .level = DIBS_LOG_TRACE,
+                             .until = DIBSX_NEVER};
     pthread_mutex_init(&log->mutex, NULL);
 }
 
@@ -164,8 +168,100 @@ void dibs__serve_log_access(dibs__serve_log *log, const dibs__serve_fact *facts)
     put_line(log, "info", "request", facts, NULL);
 }
 
+/* -- The level of the client's lines. */
+
+const char *dibs__serve_level_text(dibs_log_level level)
+{
+    return levels[level];
+}
+
+bool dibs__serve_level_read(const char *text, dibs_log_level *out)
+{
+    for (size_t i = 0; i < sizeof(levels) / sizeof(levels[0]); i++) {
+        if (strcmp(text, levels[i]) == 0) {
+            *out = (dibs_log_level)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Locks: log->mutex. */
+static void
+take_level(dibs__serve_log *log, dibs_log_level level, dibsx_nsec until)
+{
+    log->level = level;
+    log->until = until;
+    if (log->cl)
+        dibs_log_level_set(log->cl, level);
+}
+
+/* Locks: log->mutex. No timer ends it: the first line after its end, or the first look
+ * at it, does. True: it has just ended. */
+static bool end_level(dibs__serve_log *log, dibsx_nsec now)
+{
+    if (now < log->until)
+        return false;
+    take_level(log, log->usual, DIBSX_NEVER);
+    return true;
+}
+
+static void tell_level(dibs__serve_log *log, const char *why)
+{
+    const char *level = levels[dibs__serve_log_get(log, NULL)];
+
+    put_line(log, "info", "log_level",
+             DIBS__SERVE_FACTS({"log_level", level, 0}), why);
+}
+
+void dibs__serve_log_settle(dibs__serve_log *log, dibs_client *cl,
+                            dibs_log_level usual)
+{
+    pthread_mutex_lock(&log->mutex);
+    log->cl = cl;
+    (void)end_level(log, dibsx_now());
+    if (log->level == log->usual && log->until == DIBSX_NEVER)
+        take_level(log, usual, DIBSX_NEVER);
+    log->usual = usual;
+    pthread_mutex_unlock(&log->mutex);
+}
+
+void dibs__serve_log_set(dibs__serve_log *log, const dibs_log_level *level,
+                         int64_t for_ms)
+{
+    pthread_mutex_lock(&log->mutex);
+    take_level(log, level ? *level : log->usual,
+               level ? dibsx_after_ms(dibsx_now(), for_ms) : DIBSX_NEVER);
+    pthread_mutex_unlock(&log->mutex);
+    tell_level(log, "an admin has set the level of the log");
+}
+
+dibs_log_level dibs__serve_log_get(dibs__serve_log *log, int64_t *left_ms)
+{
+    const dibsx_nsec now = dibsx_now();
+    dibs_log_level level;
+
+    pthread_mutex_lock(&log->mutex);
+    (void)end_level(log, now);
+    level = log->level;
+    if (left_ms)
+        *left_ms = dibsx_wait_ms(log->until, now);
+    pthread_mutex_unlock(&log->mutex);
+    return level;
+}
+
 void dibs__serve_log_client(dibs_log_level level, const char *event,
                             const char *message, void *arg)
 {
-    put_line(arg, levels[level], event, NULL, message);
+    dibs__serve_log *log = arg;
+    bool ended, wanted;
+
+    pthread_mutex_lock(&log->mutex);
+    ended = end_level(log, dibsx_now());
+    wanted = level <= log->level;
+    pthread_mutex_unlock(&log->mutex);
+    if (ended)
+        tell_level(log, "the level of the log is as the settings have it");
+    if (wanted)
+        put_line(log, levels[level], event, NULL, message);
 }

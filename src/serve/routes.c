@@ -37,6 +37,8 @@ const dibs__http_route dibs__serve_routes[] = {
     {"GET", "/metrics", dibs__serve_get_metrics, READ},
     {"GET", "/v1/whoami", dibs__serve_get_whoami, QUICK, READ},
     {"GET", "/v1/tokens", dibs__serve_get_tokens, QUICK, ADMIN},
+    {"GET", "/v1/log-level", dibs__serve_get_log_level, QUICK, ADMIN},
+    {"POST", "/v1/log-level", dibs__serve_post_log_level, ADMIN},
     {"GET", "/admin/locks/{name}", dibs__serve_get_admin_lock, READ, NAMED},
     {"DELETE", "/admin/locks/{name}", dibs__serve_delete_admin_lock, ADMIN,
      TAKES("name reason")},

@@ -33,6 +33,10 @@ dibs__http_fn dibs__serve_delete_admin_lock;
 /* route_tokens.c */
 dibs__http_fn dibs__serve_get_tokens;
 
+/* route_log.c */
+dibs__http_fn dibs__serve_get_log_level;
+dibs__http_fn dibs__serve_post_log_level;
+
 /* route_overview.c */
 dibs__http_fn dibs__serve_get_overview;
 dibs__http_fn dibs__serve_get_history;

@@ -277,6 +277,35 @@ class Lives(unittest.TestCase):
             self.assertEqual(daemon.end(), 0)
             self.assertEqual(manager.recv(4096), b"STOPPING=1")
 
+    def test_log_level(self):
+        """A trace on demand: of what happens from then on, until it is set back or the time is over."""
+        daemon = self.start()
+
+        def traced(name):
+            self.assertEqual(daemon.post("/v1/leases/" + name, {"ttl_ms": 60000}).status, 201)
+            # The line of the request comes after those of the acquire.
+            wait_until(lambda: sum(line.get("route") == "/v1/leases/{name}" for line in daemon.log()) == traced.count, "the line")
+            traced.count += 1
+            return [line["event"] for line in daemon.log() if line["level"] == "trace" and name in line["message"]]
+
+        traced.count = 1
+        self.assertEqual(traced("lease-a"), [])
+        answer = daemon.post("/v1/log-level", {"level": "trace", "reason": "it is slow"})
+        self.assertEqual((answer.status, answer.json), (200, {"level": "trace"}))
+        self.assertIn("granted", traced("lease-b"))
+        entry = daemon.get("/v1/audit", query={"action": "log-level"}).json["items"][0]
+        self.assertEqual((entry["name"], entry["who"], entry["reason"]), ("trace", "admin", "it is slow"))
+        self.assertEqual(daemon.post("/v1/log-level", {"level": "usual"}).json, {"level": "warn"})
+        self.assertEqual(traced("lease-c"), [])
+        self.assertEqual(daemon.post("/v1/log-level", {"level": "debug", "for_ms": 3600000}).json["level"], "debug")
+        self.assertLessEqual(daemon.get("/v1/log-level").json["left_ms"], 3600000)
+        # The first event behind the end ends it.
+        daemon.post("/v1/log-level", {"level": "trace", "for_ms": 1})
+        wait_until(lambda: daemon.get("/v1/log-level").json == {"level": "warn"}, "the end of the trace")
+        self.assertEqual(traced("lease-d"), [])
+        for body in ({}, {"level": "loud"}, {"level": "trace", "for_ms": 0}, {"level": "trace", "until": 1}):
+            self.assertEqual(daemon.post("/v1/log-level", body).status, 400, body)
+
     def test_watchdog(self):
         """The loop, the look and the keeper answer: the daemon says so in time."""
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
