@@ -16,19 +16,26 @@ bool dibs__serve_ask_change(dibs__http_exchange *ex, const char *fields,
                                 reason);
 }
 
-/* Why, by whom and from where, as the request has it. */
-static dibs__change_cause cause_of(dibs__http_exchange *ex, const char *reason)
+/* Why, by whom, from where and how it ended, as the request has it. */
+static dibs__change_cause
+cause_of(dibs__http_exchange *ex, const char *reason, const char *result)
 {
     const dibs__serve_caller *caller = dibs__serve_caller_of(ex);
 
-    return (dibs__change_cause){reason, caller->name, caller->peer,
-                                caller->request_id};
+    return (dibs__change_cause){reason,
+                                caller->name,
+                                caller->peer,
+                                caller->request_id,
+                                dibs__serve_role_text(caller->role),
+                                dibs__http_route_path(ex),
+                                result};
 }
 
 void dibs__serve_audit_cause(dibs__http_exchange *ex, const char *reason,
                              char out[DIBS__CHANGE_CAUSE_MAX])
 {
-    const dibs__change_cause cause = cause_of(ex, reason);
+    const dibs__change_cause cause =
+        cause_of(ex, reason, dibs_status_name(DIBS_OK));
 
     dibs__change_write(&cause, out);
 }
@@ -40,16 +47,18 @@ void dibs__serve_audit_log(dibs__http_exchange *ex, const char *action,
     dibs__serve *sv = dibs__http_arg(ex);
     const dibs__serve_caller *caller = dibs__serve_caller_of(ex);
 
-    dibs__serve_say(&sv->log, DIBS_LOG_INFO, "audit",
-                    DIBS__SERVE_FACTS({"action", action, 0},
-                                      {"target", target, 0},
-                                      {"fence", NULL, (int64_t)fence},
-                                      {"result", dibs_status_name(rc), 0},
-                                      {"who", caller->name, 0},
-                                      {"from", caller->peer, 0},
-                                      {"request", caller->request_id, 0},
-                                      {"reason", reason ? reason : "", 0}),
-                    "%s %s", caller->name, action);
+    dibs__serve_say(
+        &sv->log, DIBS_LOG_INFO, "audit",
+        DIBS__SERVE_FACTS({"action", action, 0}, {"target", target, 0},
+                          {"fence", NULL, (int64_t)fence},
+                          {"result", dibs_status_name(rc), 0},
+                          {"who", caller->name, 0},
+                          {"role", dibs__serve_role_text(caller->role), 0},
+                          {"route", dibs__http_route_path(ex), 0},
+                          {"from", caller->peer, 0},
+                          {"request", caller->request_id, 0},
+                          {"reason", reason ? reason : "", 0}),
+        "%s %s", caller->name, action);
 }
 
 /* False, after a line of the log: the trail did not take an entry. */
@@ -70,11 +79,13 @@ static bool is_taken(dibs__http_exchange *ex, const dibs__change *change,
 }
 
 /* False: the trail did not take it. */
-static bool add_entry(dibs__http_exchange *ex, const char *action,
-                      const char *target, uint64_t fence, const char *reason)
+static bool
+add_entry(dibs__http_exchange *ex, const char *action, const char *target,
+          uint64_t fence, const char *reason, const char *result)
 {
     dibs__serve *sv = dibs__http_arg(ex);
-    const dibs__change change = {action, target, fence, cause_of(ex, reason)};
+    const dibs__change change = {action, target, fence,
+                                 cause_of(ex, reason, result)};
     dibs_error err = {0};
     dibs_status rc = dibs__change_add(sv->cl, &change, &err);
 
@@ -87,13 +98,14 @@ void dibs__serve_audit_note(dibs__http_exchange *ex, const char *action,
 {
     dibs__serve_audit_log(ex, action, target, fence, reason, rc);
     if (dibs__change_may_be_done(rc))
-        (void)add_entry(ex, action, target, fence, reason);
+        (void)add_entry(ex, action, target, fence, reason,
+                        dibs_status_name(rc));
 }
 
 bool dibs__serve_audit_begin(dibs__http_exchange *ex, const char *action,
                              const char *target, const char *reason)
 {
-    if (add_entry(ex, action, target, 0, reason))
+    if (add_entry(ex, action, target, 0, reason, "begun"))
         return true;
     (void)dibs__serve_refuse(ex, 503, "unavail",
                              "The trail of the store does not take the entry; "
@@ -107,7 +119,8 @@ void dibs__serve_audit_end_items(dibs__http_exchange *ex, const char *action,
                                  uint64_t done, dibs_status rc)
 {
     dibs__serve *sv = dibs__http_arg(ex);
-    const dibs__change change = {action, target, 0, cause_of(ex, NULL)};
+    const dibs__change change = {action, target, 0,
+                                 cause_of(ex, NULL, dibs_status_name(rc))};
     dibs_error err = {0};
 
     dibs__serve_audit_log(ex, action, target, 0, reason, rc);

@@ -236,6 +236,8 @@ static dibs_status start_parts(dibs__serve *sv, dibs_error *err)
         rc = dibs__tails_init(&sv->tails, ring_bell, &sv->bell, err);
     if (rc == DIBS_OK)
         dibs__breakers_init(&sv->breakers, sv->cl);
+    if (rc == DIBS_OK)
+        rc = dibs__wrong_tokens_init(&sv->wrong_tokens, sv->cl, &sv->log, err);
     return rc;
 }
 
@@ -440,6 +442,7 @@ static void stop(dibs__serve *sv)
     dibs__seat_fini(&sv->seat);
     dibs__tails_fini(&sv->tails);
     dibs__board_look_fini(&sv->board_look);
+    dibs__wrong_tokens_fini(&sv->wrong_tokens);
     dibs_close(sv->cl);
     dibs__hub_fini(&sv->hub);
     if (sv->signal_fd >= 0)

@@ -30,6 +30,7 @@
 #include "serve/tails.h"
 #include "serve/topic_tail.h"
 #include "serve/vital.h"
+#include "serve/wrong_tokens.h"
 #include <stdatomic.h>
 
 enum { DIBS__SERVE_BASE_MAX = 128 };
@@ -53,6 +54,7 @@ typedef struct dibs__serve {
     dibs__http_server *http;
     dibs__serve_log log;
     dibs__serve_gate gate;
+    dibs__wrong_tokens wrong_tokens;
     dibs__serve_look look;
     dibs__serve_health health;
     dibs__serve_memo circles;

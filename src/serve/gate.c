@@ -108,7 +108,7 @@ find_failures(dibs__serve_failures *all, const char *peer)
     return oldest;
 }
 
-void dibs__serve_failures_add(dibs__serve_failures *all, const char *peer,
+bool dibs__serve_failures_add(dibs__serve_failures *all, const char *peer,
                               dibsx_nsec now)
 {
     dibs__serve_failures *own = find_failures(all, peer);
@@ -119,6 +119,7 @@ void dibs__serve_failures_add(dibs__serve_failures *all, const char *peer,
         snprintf(own->peer, sizeof(own->peer), "%s", peer);
     }
     own->count++;
+    return own->count == 1;
 }
 
 static bool is_safe(const char *text)
@@ -319,6 +320,25 @@ static bool refuse_token(dibs__http_exchange *ex, const char *why)
     return false;
 }
 
+/* A line of the log, and an entry of the trail if there is room for it. */
+static void note_failure(dibs__http_exchange *ex,
+                         const dibs__serve_caller *caller, dibsx_nsec now)
+{
+    dibs__serve *sv = dibs__http_arg(ex);
+    const char *route = dibs__http_route_path(ex);
+    dibs__wrong_token item;
+
+    snprintf(item.from, sizeof(item.from), "%s", caller->peer);
+    snprintf(item.request, sizeof(item.request), "%s", caller->request_id);
+    snprintf(item.route, sizeof(item.route), "%s", route ? route : "none");
+    dibs__wrong_tokens_note(&sv->wrong_tokens, &item, now);
+    dibs__serve_say(&sv->log, DIBS_LOG_WARN, "token_refused",
+                    DIBS__SERVE_FACTS({"route", item.route, 0},
+                                      {"from", item.from, 0},
+                                      {"request", item.request, 0}),
+                    "%s sent a token that is not known", item.from);
+}
+
 /* True when the caller may go on, as somebody or as nobody. */
 static bool look_at_token(dibs__http_exchange *ex, dibs__serve_caller *caller)
 {
@@ -338,7 +358,8 @@ static bool look_at_token(dibs__http_exchange *ex, dibs__serve_caller *caller)
                                  "are not known; try again in a minute");
         return false;
     }
-    dibs__serve_failures_add(sv->gate.failures, caller->peer, now);
+    if (dibs__serve_failures_add(sv->gate.failures, caller->peer, now))
+        note_failure(ex, caller, now);
     return refuse_token(ex, "The access token is not known");
 }
 

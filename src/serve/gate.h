@@ -74,8 +74,9 @@ DIBS_MUST_CHECK bool
 dibs__serve_quota_take(dibs__serve_quota *all, const char *name, unsigned rate,
                        dibsx_nsec now);
 
-/* Counts one more token that an address got wrong. Pure but for the record. */
-void dibs__serve_failures_add(dibs__serve_failures *all, const char *peer,
+/* Counts one more token that an address got wrong. True: the first in a minute. Pure but
+ * for the record. */
+bool dibs__serve_failures_add(dibs__serve_failures *all, const char *peer,
                               dibsx_nsec now);
 
 /* True: it had its share, and must wait. */

@@ -43,6 +43,9 @@ static void put_entry(dibsx_buf *out, const dibs_trail_entry *entry,
     dibsx_json_pair_text(&js, "from", cause->from);
     dibsx_json_pair_text(&js, "request", cause->request);
     dibsx_json_pair_text(&js, "reason", cause->reason);
+    dibsx_json_pair_text(&js, "role", cause->role);
+    dibsx_json_pair_text(&js, "route", cause->route);
+    dibsx_json_pair_text(&js, "result", cause->result);
     dibsx_json_pair_text(&js, "by", entry->by);
     dibsx_json_pair_text(&js, "holder", entry->holder);
     dibsx_json_close(&js, '}');

@@ -11,16 +11,42 @@ static const char *text_of(const char *text)
     return text ? text : "";
 }
 
+/* In the order of the texts; a reader looks for the last one first. */
+static const char *const keys[] = {" from=", " request=", " role=", " route=",
+                                   " result="};
+enum { KEY_COUNT = sizeof(keys) / sizeof(keys[0]), TAIL_MAX = 440 };
+
+/* A text that does not fit is cut, but not inside a character. */
+static size_t fit_length(const char *text, size_t max)
+{
+    size_t len = strnlen(text, max);
+
+    while (len > 0 && ((unsigned char)text[len] & 0xc0) == 0x80)
+        len--;
+    return len;
+}
+
 void dibs__change_write(const dibs__change_cause *cause,
                         char out[DIBS__CHANGE_CAUSE_MAX])
 {
-    const char *reason = text_of(cause->reason), *from = text_of(cause->from);
-    const char *request = text_of(cause->request);
+    const char *const values[] = {cause->from, cause->request, cause->role,
+                                  cause->route, cause->result};
+    const char *reason = text_of(cause->reason);
+    char tail[TAIL_MAX];
+    int len = snprintf(tail, sizeof(tail), "[who=%s", text_of(cause->who));
+    int room;
 
-    snprintf(out, DIBS__CHANGE_CAUSE_MAX, "%.*s%s[who=%s%s%s%s%s]",
-             DIBS__CHANGE_REASON_MAX, reason, *reason ? " " : "",
-             text_of(cause->who), *from ? " from=" : "", from,
-             *request ? " request=" : "", request);
+    for (size_t i = 0; i < KEY_COUNT && len < (int)sizeof(tail); i++)
+        if (*text_of(values[i]))
+            len += snprintf(tail + len, sizeof(tail) - (size_t)len, "%s%s",
+                            keys[i], values[i]);
+    /* The reason gives way, so that a reader finds all of the rest. */
+    room = DIBS__CHANGE_CAUSE_MAX - 3 - (int)strlen(tail);
+    if (room > DIBS__CHANGE_REASON_MAX)
+        room = DIBS__CHANGE_REASON_MAX;
+    room = (int)fit_length(reason, (size_t)room);
+    snprintf(out, DIBS__CHANGE_CAUSE_MAX, "%.*s%s%s]", room, reason,
+             room ? " " : "", tail);
 }
 
 /* Cuts " key=" off the end of the text; what is after it, or "". */
@@ -37,17 +63,19 @@ static const char *cut_last(char *text, const char *key)
 void dibs__change_read(char *text, dibs__change_cause *out)
 {
     const size_t len = strlen(text);
+    const char **const values[] = {&out->from, &out->request, &out->role,
+                                   &out->route, &out->result};
     char *open = NULL;
 
-    *out = (dibs__change_cause){text, "", "", ""};
+    *out = (dibs__change_cause){text, "", "", "", "", "", ""};
     /* A reason may have brackets too: the last ones are those of the cause. */
     for (char *at = strstr(text, "[who="); at; at = strstr(at + 1, "[who="))
         open = at;
     if (!open || text[len - 1] != ']')
         return;
     text[len - 1] = '\0';
-    out->request = cut_last(open, " request=");
-    out->from = cut_last(open, " from=");
+    for (size_t i = KEY_COUNT; i-- > 0;)
+        *values[i] = cut_last(open, keys[i]);
     out->who = open + 5;
     *open = '\0';
     if (open > text && open[-1] == ' ')

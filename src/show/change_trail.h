@@ -3,7 +3,8 @@
  *
  * A change that ends or drops something has its entry before it, and is not made without
  * one; if it then fails, a second entry says so, with what was done before. All others have theirs after them. The
- * reason is followed by its cause: "host is gone [who=ann from=10.0.0.7 request=4f0c]". */
+ * reason is followed by its cause: "host is gone [who=ann from=10.0.0.7 request=4f0c]",
+ * by the daemon also with role=, route= and result=. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_SHOW_CHANGE_TRAIL_H
 #define DIBS_SHOW_CHANGE_TRAIL_H
@@ -13,9 +14,11 @@
 
 enum { DIBS__CHANGE_REASON_MAX = 256, DIBS__CHANGE_CAUSE_MAX = 512 };
 
-/* Why, and who asked from where. NULL or "": not known. */
+/* Why, who asked from where, as what and by which route, and how it ended: "begun" before
+ * an admin's change, or the name of a status. NULL or "": not known. */
 typedef struct dibs__change_cause {
     const char *reason, *who, *from, *request;
+    const char *role, *route, *result;
 } dibs__change_cause;
 
 typedef struct dibs__change {

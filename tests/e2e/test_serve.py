@@ -118,6 +118,16 @@ class Lives(unittest.TestCase):
         daemon = self.start()
         statuses = [daemon.get("/v1/whoami", role="dibs_wrong").status for _ in range(12)]
         self.assertEqual(statuses, [401] * 10 + [429] * 2)
+        # One of them is in the log and in the trail, without the token.
+        def refused():
+            return daemon.get("/v1/audit", query={"action": "token-refused"}).json["items"]
+
+        entry = wait_until(refused, "the entry")[0]
+        self.assertEqual([entry[key] for key in ("name", "who", "role", "from", "route", "result")],
+                         ["/v1/whoami", "", "none", "127.0.0.1", "/v1/whoami", "DENIED"])
+        self.assertEqual(len(refused()), 1)
+        self.assertEqual(daemon.await_event("token_refused")["from"], "127.0.0.1")
+        self.assertNotIn("dibs_wrong", daemon.log_text() + str(refused()))
         # A token that is known passes all the same.
         self.assertEqual(daemon.get("/v1/whoami", role="read").status, 200)
 
@@ -237,8 +247,11 @@ class Lives(unittest.TestCase):
         purged = daemon.post("/v1/queues/mail/purge", {"states": ["ready"], "reason": "old"})
         self.assertEqual((purged.status, purged.json["purged"]), (200, 1), purged.text)
         self.assertEqual(daemon.post("/v1/queues/none/purge", {"states": ["ready"]}).status, 404)
-        self.assertEqual([(entry["action"], entry["name"], entry["reason"]) for entry in daemon.get("/v1/audit").json["items"]],
-                         [("queue-purge-failed", "none", "NOTFOUND"), ("queue-purge", "none", ""), ("queue-purge", "mail", "old")])
+        entries = daemon.get("/v1/audit").json["items"]
+        self.assertEqual([(entry["action"], entry["name"], entry["reason"], entry["result"]) for entry in entries],
+                         [("queue-purge-failed", "none", "NOTFOUND", "NOTFOUND"), ("queue-purge", "none", "", "begun"),
+                          ("queue-purge", "mail", "old", "begun")])
+        self.assertEqual({(entry["role"], entry["route"]) for entry in entries}, {("admin", "/v1/queues/{name}/purge")})
 
     def test_a_purge_that_fails_midway_has_its_number_in_the_trail(self):
         """A store that refuses the second piece."""

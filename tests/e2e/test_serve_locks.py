@@ -97,6 +97,7 @@ class Locks(ServeCase):
         self.assertEqual(
             (entry["who"], entry["from"], entry["request"], entry["reason"], entry["action"], entry["fence"]),
             ("admin", "127.0.0.1", "break-1", "it [who=nobody] hangs", "break", fence))
+        self.assertEqual((entry["role"], entry["route"], entry["result"]), ("admin", "/v1/locks/{name}/break", "OK"))
         self.assertEqual(self.daemon.get("/v1/audit", query={"name": name, "who": "read"}).json["items"], [])
         lines = [line for line in self.daemon.log() if line["event"] == "audit" and line["target"] == name]
         self.assertEqual([line["result"] for line in lines], ["STALE", "OK", "NOTFOUND"])

@@ -12,12 +12,14 @@
 #include "serve/row.h"
 #include "serve/token.h"
 #include "serve/tree.h"
+#include "serve/wrong_tokens.h"
 #include "unit.h"
 
 #include "base/alloc.h"
 #include "base/json_read.h"
 #include "base/text.h"
 #include <ctype.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -136,7 +138,9 @@ static void failures_are_counted_by_address(void **state)
     (void)state;
     for (int i = 0; i < 10; i++) {
         assert_false(dibs__serve_failures_over(all, "10.0.0.1", now));
-        dibs__serve_failures_add(all, "10.0.0.1", now);
+        /* The first of a minute is written down. */
+        assert_int_equal(dibs__serve_failures_add(all, "10.0.0.1", now),
+                         i == 0);
     }
     assert_true(dibs__serve_failures_over(all, "10.0.0.1", now));
     assert_false(dibs__serve_failures_over(all, "10.0.0.2", now));
@@ -147,10 +151,56 @@ static void failures_are_counted_by_address(void **state)
     /* Later addresses do not push it out before its time. */
     for (int i = 0; i < 200; i++) {
         snprintf(peer, sizeof(peer), "10.1.0.%d", i);
-        dibs__serve_failures_add(all, peer, now + DIBSX_SEC);
+        assert_true(dibs__serve_failures_add(all, peer, now + DIBSX_SEC));
     }
     assert_true(
         dibs__serve_failures_over(all, "10.0.0.1", now + 2 * DIBSX_SEC));
+}
+
+static bool count_entry(const dibs_trail_entry *entry, void *arg)
+{
+    assert_string_equal(entry->action, "token-refused");
+    assert_string_equal(entry->name, "/v1/locks");
+    assert_non_null(strstr(entry->reason, "from=10.0.0.1 request=7 "));
+    ++*(size_t *)arg;
+    return true;
+}
+
+static size_t count_refused(dibs_client *cl)
+{
+    dibs_error err = {0};
+    size_t count = 0;
+
+    assert_int_equal(dibs_trail_read(cl, 0, count_entry, &count, &err),
+                     DIBS_OK);
+    return count;
+}
+
+/* Ten in an hour, however many come. */
+static void wrong_tokens_are_bounded(void **state)
+{
+    const dibs__wrong_token item = {"10.0.0.1", "7", "/v1/locks"};
+    const dibsx_nsec now = 1000 * DIBSX_SEC;
+    dibs__wrong_tokens wrong = {.cl = NULL};
+    dibs_client *cl = NULL;
+    dibs__serve_log log;
+    dibs_error err = {0};
+
+    (void)state;
+    dibs__serve_log_init(&log, false);
+    assert_int_equal(dibs_open("memory:", NULL, &cl, &err), DIBS_OK);
+    assert_int_equal(dibs__wrong_tokens_init(&wrong, cl, &log, &err), DIBS_OK);
+    for (int i = 0; i < 100; i++)
+        dibs__wrong_tokens_note(&wrong, &item, now + i * DIBSX_SEC);
+    while (count_refused(cl) < 10)
+        poll(NULL, 0, 1);
+    dibs__wrong_tokens_note(&wrong, &item, now + 3600 * DIBSX_SEC);
+    while (count_refused(cl) < 11)
+        poll(NULL, 0, 1);
+    dibs__wrong_tokens_fini(&wrong);
+    assert_int_equal(count_refused(cl), 11);
+    dibs_close(cl);
+    dibs__serve_log_fini(&log);
 }
 
 static void every_status_has_a_problem(void **state)
@@ -255,6 +305,36 @@ static void causes_are_split(void **state)
         assert_string_equal(cause.who, cases[i].who);
         assert_string_equal(cause.from, cases[i].from);
         assert_string_equal(cause.request, cases[i].request);
+    }
+}
+
+/* However long the reason is, the rest is found again. */
+static void causes_are_whole(void **state)
+{
+    char who[65], reason[300], text[DIBS__CHANGE_CAUSE_MAX];
+    const dibs__change_cause cause = {
+        reason,   who,     "2001:db8:1111:2222:3333:4444:5555:6666",
+        who,      "admin", "/v1/sessions/{session}/leases/{id}",
+        "UNAVAIL"};
+    dibs__change_cause found;
+
+    (void)state;
+    memset(who, 'w', sizeof(who) - 1);
+    who[sizeof(who) - 1] = '\0';
+    for (size_t len = 0; len < sizeof(reason) - 1; len += 2) {
+        memcpy(&reason[len], "\xc3\xa9", 3);
+        dibs__change_write(&cause, text);
+        dibs__change_read(text, &found);
+        assert_string_equal(found.who, who);
+        assert_string_equal(found.from, cause.from);
+        assert_string_equal(found.request, who);
+        assert_string_equal(found.role, "admin");
+        assert_string_equal(found.route, cause.route);
+        assert_string_equal(found.result, "UNAVAIL");
+        assert_int_equal(strlen(found.reason) % 2, 0);
+        assert_memory_equal(found.reason, reason, strlen(found.reason));
+        assert_true(strlen(found.reason) == len + 2 ||
+                    strlen(found.reason) > 200);
     }
 }
 
@@ -676,6 +756,8 @@ int main(void)
         cmocka_unit_test(rows_are_whole_copies),
         cmocka_unit_test(classes_of_names),
         cmocka_unit_test(causes_are_split),
+        cmocka_unit_test(causes_are_whole),
+        cmocka_unit_test(wrong_tokens_are_bounded),
         cmocka_unit_test(lists_go_on_after_a_row),
         cmocka_unit_test(lists_by_name_go_on),
         cmocka_unit_test(lists_go_on_behind_a_row_that_has_gone),

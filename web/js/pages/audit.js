@@ -7,6 +7,7 @@ import { empty, page, table, to, when } from '../parts.js';
 /* The page of what an entry is about, by its action: 'queue-pause', 'break'. Some things have no page of their own. */
 const PAGES = { queue: 'queues', job: 'jobs', run: 'runs' };
 const LISTS = { node: 'nodes', breaker: 'coordination', latch: 'coordination', resign: 'coordination' };
+const NOWHERE = ['token', 'log'];
 const about = (kind, name) => (LISTS[kind] ? to(LISTS[kind]) : to(PAGES[kind] || 'locks', name));
 
 export default function audit(address) {
@@ -14,9 +15,9 @@ export default function audit(address) {
   const view = page('Audit', { lead: 'Leases that were ended by force, and what else was changed by hand, newest first.' });
   const rows = table('Audit trail', 'audit', ['When', 'Who', 'What', 'Name', 'Reason'], {
     key: e => e.position,
-    make: e => [when(e.at), h('span', { title: [e.from, e.request].filter(Boolean).join(' ') }, h('b', { text: e.who || e.by || '–' }), e.from && h('small', { text: ' ' + e.from })),
-      h('span', { text: e.action }), e.name ? h('a', { class: 'name', href: about(e.action.split('-')[0], e.name), text: e.name }) : h('span', { text: '–' }),
-      h('span', { class: 'why' }, e.reason || '–', e.holder && h('small', { text: ` held by ${e.holder}` }))],
+    make: e => [when(e.at), h('span', { title: [e.role, e.from, e.request, e.route].filter(Boolean).join(' ') }, h('b', { text: e.who || e.by || '–' }), e.from && h('small', { text: ' ' + e.from })),
+      h('span', { text: e.action }), e.name && NOWHERE.includes(e.action.split('-')[0]) ? h('span', { text: e.name }) : e.name ? h('a', { class: 'name', href: about(e.action.split('-')[0], e.name), text: e.name }) : h('span', { text: '–' }),
+      h('span', { class: 'why' }, e.reason || '–', e.result && h('small', { text: ' ' + e.result }), e.holder && h('small', { text: ` held by ${e.holder}` }))],
   });
   const field = (key, label) => h('label', {}, h('span', { text: label }), h('input', { type: 'search', value: is[key], autocomplete: 'off', onchange: e => change({ [key]: e.target.value.trim() }) }));
   const filters = h('form', { class: 'filters', role: 'search', onsubmit: e => e.preventDefault() }, field('who', 'Who'), field('action', 'What'), field('name', 'Name'));
