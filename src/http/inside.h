@@ -4,7 +4,6 @@
 #ifndef DIBS_HTTP_INSIDE_H
 #define DIBS_HTTP_INSIDE_H
 
-#include "base/clock.h"
 #include "base/heap.h"
 #include "base/lag.h"
 #include "http/chunks.h"
@@ -94,8 +93,7 @@ typedef struct dibs__http_door {
 
 struct dibs__http_server {
     dibs__http_opts opts; /* with the defaults filled in */
-    int epoll_fd;
-    int wake_fd; /* readable when one below has changed */
+    int epoll_fd, wake_fd; /* the latter: when one below has changed */
     pthread_t thread;
     dibs__http_pool pool;
 
