@@ -32,6 +32,25 @@ void dibs__command_fini(dibs__command *cmd)
     memset(cmd, 0, sizeof(*cmd));
 }
 
+dibs__command *dibs__command_again(const dibs__command *cmd)
+{
+    dibs__command *again = dibsx_zalloc(sizeof(*again));
+
+    if (!again)
+        return NULL;
+    dibs__command_init(again);
+    again->verb = cmd->verb;
+    for (size_t i = 0; i < dibs__option_count(); i++) {
+        const dibs__option_value *said = &cmd->settings[i];
+
+        if (said->source == DIBS__FROM_FLAG)
+            again->settings[i] = (dibs__option_value){.text = said->text,
+                                                      .number = said->number,
+                                                      .source = said->source};
+    }
+    return again;
+}
+
 dibs_status dibs__command_configure(dibs__command *cmd, dibs_error *err)
 {
     dibs__option_set set = set_of(cmd);

@@ -19,6 +19,10 @@ struct dibs__command {
 void dibs__command_init(dibs__command *cmd);
 void dibs__command_fini(dibs__command *cmd);
 
+/* A second one for the same verb with the values of the flags, which borrow from it; NULL:
+ * there is no memory. Free after dibs__command_fini() with dibsx_free(). */
+dibs__command *dibs__command_again(const dibs__command *cmd);
+
 /* Adds DIBS_* variables and configuration files to what the flags said; see
  * config/config.h. */
 DIBS_MUST_CHECK dibs_status dibs__command_configure(dibs__command *cmd,

@@ -1,5 +1,8 @@
 /* verb_serve.c - `dibs serve`: the settings of the daemon. Main thread. */
 /* SPDX-License-Identifier: MIT */
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "cli/option_values.h"
 #include "cli/options.h"
 #include "cli/print.h"
 #include "cli/verbs.h"
@@ -29,9 +32,33 @@ static dibs__serve_engine_use read_engine(const dibs__command *cmd)
                                    : DIBS__SERVE_ENGINE_AUTO;
 }
 
+/* As dibs__serve_reread_fn: what the flags said, and what variables and files say now. */
+static dibs_status
+reread(const void *arg, dibs__serve_live *out, dibs_error *err)
+{
+    dibs__command *fresh = dibs__command_again(arg);
+    const char *hosts;
+    dibs_status rc;
+
+    if (!fresh)
+        return dibsx_nomem(err, "the settings");
+    rc = dibs__command_configure(fresh, err);
+    hosts = dibs__opt_text(fresh, "hosts");
+    if (rc == DIBS_OK && hosts && !(out->hosts = dibsx_strdup(hosts)))
+        rc = dibsx_nomem(err, "the names of this server");
+    out->address_max = (unsigned)dibs__opt_int(fresh, "address-connections");
+    out->token_rate = (unsigned)dibs__opt_int(fresh, "token-rate");
+    out->log_level = dibs__cli_log_level(fresh);
+    dibs__command_fini(fresh);
+    dibsx_free(fresh);
+    return rc;
+}
+
 static int serve(const dibs__command *cmd)
 {
     const dibs__serve_opts opts = {
+        .reread = reread,
+        .reread_arg = cmd,
         .url = dibs__cli_url(cmd),
         .prefix = dibs__opt_text(cmd, "prefix"),
         .timeout_ms = dibs__opt_ms(cmd, "store-timeout"),
@@ -200,7 +227,9 @@ const dibs__verb dibs__verb_serve = {
         "A request needs an access token: \"Authorization: Bearer TOKEN\". The "
         "probes, the files of the dashboard, /version, /openapi.json and "
         "/problems need none. The role of a token is read, operate or admin. "
-        "dibs access makes tokens; SIGHUP reads the file again. The first "
+        "dibs access makes tokens; SIGHUP reads the file again, and from the "
+        "configuration files --hosts, --token-rate, --address-connections and "
+        "--log-level. The first "
         "start without --tokens and without a file makes one admin token and "
         "says where it is.\n"
         "GET /livez, /readyz and /healthz are for probes. The daemon tells a "

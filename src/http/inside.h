@@ -92,7 +92,7 @@ typedef struct dibs__http_door {
 } dibs__http_door;
 
 struct dibs__http_server {
-    dibs__http_opts opts; /* with the defaults filled in */
+    dibs__http_opts opts;  /* with the defaults filled in */
     int epoll_fd, wake_fd; /* the latter: when one below has changed */
     pthread_t thread;
     dibs__http_pool pool;
@@ -115,8 +115,8 @@ struct dibs__http_server {
     /* Any thread, under the mutex. */
     pthread_mutex_t mutex;
     dibs__http_job *done; /* exchanges that the pool has answered */
-    bool woken;           /* streams that are parked are to be asked */
-    bool stop;
+    char *hosts[2];       /* of opts if not as given; for the loop to take */
+    bool stop, woken;     /* woken: streams that are parked are to be asked */
     int64_t grace_ms;
 };
 

@@ -134,6 +134,16 @@ static void turn(dibs__http_server *server, dibsx_nsec until)
     atomic_store(&server->streams, server->stream_count);
 }
 
+/* Locks: server->mutex. Heads that are read from now on are for these hosts. */
+static void take_hosts(dibs__http_server *server)
+{
+    if (!server->hosts[1])
+        return;
+    dibsx_free(server->hosts[0]);
+    server->opts.hosts = server->hosts[0] = server->hosts[1];
+    server->hosts[1] = NULL;
+}
+
 /* Sends on its way what the pool has answered, and what streams have. */
 static void collect(dibs__http_server *server)
 {
@@ -143,6 +153,7 @@ static void collect(dibs__http_server *server)
 
     (void)eventfd_read(server->wake_fd, &count);
     pthread_mutex_lock(&server->mutex);
+    take_hosts(server);
     job = server->done;
     server->done = NULL;
     woken = server->woken;
@@ -240,6 +251,8 @@ static void *loop_main(void *arg)
 static void server_free(dibs__http_server *server)
 {
     dibs__http_pool_fini(&server->pool);
+    dibsx_free(server->hosts[0]);
+    dibsx_free(server->hosts[1]);
     dibsx_heap_fini(&server->dues);
     close_doors(server);
     close_fd(server->epoll_fd);
@@ -320,6 +333,20 @@ void dibs__http_wake(dibs__http_server *server)
     pthread_mutex_unlock(&server->mutex);
     if (first)
         (void)eventfd_write(server->wake_fd, 1);
+}
+
+bool dibs__http_hosts_set(dibs__http_server *server, const char *hosts)
+{
+    char *copy = dibsx_strdup(hosts);
+
+    if (!copy)
+        return false;
+    pthread_mutex_lock(&server->mutex);
+    dibsx_free(server->hosts[1]);
+    server->hosts[1] = copy;
+    pthread_mutex_unlock(&server->mutex);
+    (void)eventfd_write(server->wake_fd, 1);
+    return true;
 }
 
 void dibs__http_load_get(dibs__http_server *server, dibs__http_load *out)

@@ -98,6 +98,11 @@ DIBS_MUST_CHECK dibs_status dibs__http_start(const dibs__http_opts *opts,
  * begins; wakes that come together are one. */
 void dibs__http_wake(dibs__http_server *server);
 
+/* Other names of this server, which it copies. False: there is no memory, and they stay as
+ * they were. Any thread, until the stop begins. */
+DIBS_MUST_CHECK bool
+dibs__http_hosts_set(dibs__http_server *server, const char *hosts);
+
 /* Numbers of the server. Any thread, until the stop begins. */
 typedef struct dibs__http_load {
     size_t connections, streams; /* now */

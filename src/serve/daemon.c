@@ -1,7 +1,7 @@
 /* daemon.c - the life of the daemon: start, ready, reload, drain, end.
  *
  *     STARTING --> READY --> DRAINING --> end
- *                  ^   | HUP: tokens and certificate are read again
+ *                  ^   | HUP: settings, tokens and certificate are read again
  *                  +---+
  *
  * The main thread runs it and reads all signals; requests run on the threads of the
@@ -155,7 +155,7 @@ static unsigned share_of(const void *arg, const char *peer)
         dibs__serve_nets_have(&sv->proxies, peer))
         return 0;
     return dibs__serve_is_loopback(peer) ? sv->opts->connections_max / 2
-                                         : sv->opts->address_max;
+                                         : atomic_load(&sv->address_max);
 }
 
 static dibs_status start_http(dibs__serve *sv, dibs_error *err)
@@ -308,32 +308,50 @@ static int await_signal(const dibs__serve *sv, int wait_ms)
     return (int)info.ssi_signo;
 }
 
-/* One fault in the file, and everything stays as it is. */
+/* The settings as their files have them now. */
+static void take_live(dibs__serve *sv, const dibs__serve_live *live)
+{
+    atomic_store(&sv->address_max, live->address_max);
+    atomic_store(&sv->token_rate, live->token_rate);
+    dibs__serve_log_settle(&sv->log, sv->cl, live->log_level);
+    if (!dibs__http_hosts_set(sv->http, live->hosts ? live->hosts : ""))
+        dibs__serve_say(&sv->log, DIBS_LOG_ERROR, "hosts_unchanged", NULL,
+                        "there is no memory for the names of this server; "
+                        "they stay as they were");
+}
+
+/* One fault in a file, and everything stays as it is. */
 static void reload(dibs__serve *sv)
 {
     dibs__serve_tokens *tokens = NULL;
+    dibs__serve_live live = {.hosts = NULL};
     dibs_error err = {0};
 
     dibs__serve_notify_reloading();
-    if (dibs__serve_setup_load(sv->tokens_path, &tokens, &err) == DIBS_OK &&
+    if (sv->opts->reread(sv->opts->reread_arg, &live, &err) == DIBS_OK &&
+        dibs__serve_setup_load(sv->tokens_path, &tokens, &err) == DIBS_OK &&
         dibs__serve_listeners_check(sv->opts, &err) == DIBS_OK &&
         dibs__engine_reload(&sv->engine, &err) == DIBS_OK &&
         dibs__serve_listeners_reload(&sv->listeners, sv->opts, &err) ==
             DIBS_OK) {
-        dibs__serve_say(&sv->log, DIBS_LOG_INFO, "reloaded",
-                        DIBS__SERVE_FACTS(
-                            {"tokens", NULL, (int64_t)tokens->count}),
-                        "read %s again", sv->tokens_path);
+        const int64_t count = (int64_t)tokens->count;
+
         dibs__serve_gate_set(&sv->gate, tokens);
+        take_live(sv, &live);
         ring_bell(&sv->bell); /* streams of tokens that are gone end */
         dibs__serve_counts_reload(&sv->counts, true);
+        dibs__serve_say(&sv->log, DIBS_LOG_INFO, "reloaded",
+                        DIBS__SERVE_FACTS({"tokens", NULL, count}),
+                        "read %s again", sv->tokens_path);
     } else {
         dibs__serve_counts_reload(&sv->counts, false);
         dibs__serve_say(&sv->log, DIBS_LOG_ERROR, "reload_failed", NULL,
-                        "%s; tokens, certificate and jobs stay as they were",
+                        "%s; settings, tokens, certificate and jobs stay as "
+                        "they were",
                         err.message);
         dibsx_free(tokens);
     }
+    dibsx_free(live.hosts);
     dibs__serve_notify("READY=1");
 }
 
@@ -467,6 +485,8 @@ dibs_status dibs__serve_run(const dibs__serve_opts *opts, dibs_error *err)
     if (!sv)
         return dibsx_nomem(err, "the daemon");
     sv->opts = opts;
+    atomic_init(&sv->address_max, opts->address_max);
+    atomic_init(&sv->token_rate, opts->token_rate);
     sv->signal_fd = -1;
     sv->started_at = dibsx_now();
     if (gethostname(sv->host, sizeof(sv->host) - 1) != 0)

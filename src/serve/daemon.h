@@ -81,7 +81,8 @@ typedef struct dibs__serve {
     char epoch[9];                   /* drawn at the start */
     char host[256];
     dibsx_nsec started_at;
-    atomic_int phase; /* main thread writes it */
+    atomic_int phase;                    /* main thread writes it, as these: */
+    atomic_uint address_max, token_rate; /* of the settings, as they are now */
 
     /* Main thread only. */
     int signal_fd;

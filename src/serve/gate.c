@@ -277,18 +277,19 @@ look_at_rate(dibs__http_exchange *ex, const dibs__serve_caller *caller)
     static const char sessions[] = "/v1/sessions/";
     dibs__serve *sv = dibs__http_arg(ex);
     const char *path = dibs__http_route_path(ex);
+    const unsigned rate = atomic_load(&sv->token_rate);
 
-    if (!sv->opts->token_rate || !caller->name[0] || !path ||
+    if (!rate || !caller->name[0] || !path ||
         strncmp(path, sessions, sizeof(sessions) - 1) == 0 ||
-        dibs__serve_quota_take(sv->gate.quotas, caller->name,
-                               sv->opts->token_rate, dibsx_now()))
+        dibs__serve_quota_take(sv->gate.quotas, caller->name, rate,
+                               dibsx_now()))
         return true;
     sv->gate.refused_rates++;
     dibs__http_set(ex, "Retry-After", "1");
     (void)dibs__serve_refuse(ex, 429, "limit",
                              "%s has made more than %u requests a second; wait "
                              "a moment",
-                             caller->name, sv->opts->token_rate);
+                             caller->name, rate);
     return false;
 }
 

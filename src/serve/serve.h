@@ -23,8 +23,21 @@ typedef enum dibs__serve_engine_use {
     DIBS__SERVE_ENGINE_OFF
 } dibs__serve_engine_use;
 
+/* Settings that SIGHUP changes. */
+typedef struct dibs__serve_live {
+    char *hosts; /* NULL: none; freed with dibsx_free() */
+    unsigned address_max, token_rate;
+    dibs_log_level log_level;
+} dibs__serve_live;
+
+/* Reads them again, from where the settings came from. Main thread. */
+typedef dibs_status
+dibs__serve_reread_fn(const void *arg, dibs__serve_live *out, dibs_error *err);
+
 /* Texts are borrowed until the daemon has ended. */
 typedef struct dibs__serve_opts {
+    dibs__serve_reread_fn *reread;
+    const void *reread_arg;
     const char *url;
     const char *prefix; /* may be NULL */
     int64_t timeout_ms; /* of one step of the store */

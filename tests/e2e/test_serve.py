@@ -149,6 +149,41 @@ class Lives(unittest.TestCase):
         self.assertIn("tokens:4:", daemon.await_event("reload_failed")["message"])
         self.assertEqual(daemon.get("/v1/whoami", role="admin").status, 200)
 
+    def test_reload_of_settings(self):
+        """Hosts, rates and the level of the log; a flag still wins, and one fault changes nothing."""
+        folder = tempfile.mkdtemp(prefix="dibs-reload-")
+        self.addCleanup(shutil.rmtree, folder, ignore_errors=True)
+        path = folder + "/serve.yaml"
+
+        def write(text):
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(text)
+
+        def status(host):
+            return daemon.get("/v1/whoami", headers={"Host": host}).status
+
+        write("serve:\n  hosts: one.example\n  token_rate: 0\n")
+        daemon = self.start("--config", path, "--address-connections", "7")
+        self.assertEqual((status("one.example"), status("two.example")), (200, 421))
+        write("log_level: trace\nserve:\n  hosts: two.example\n  token_rate: 1\n  address_connections: 1\n")
+        daemon.process.send_signal(signal.SIGHUP)
+        daemon.await_event("reloaded")
+        self.assertEqual(daemon.get("/v1/log-level").json["level"], "trace")
+        self.assertEqual((status("one.example"), status("two.example")), (421, 200))
+        self.assertIn(429, [daemon.get("/v1/whoami", role="read").status for _ in range(20)])
+        # One fault: nothing of the file counts, nor of the token file.
+        daemon.tokens["late"] = daemon.dibs("access", "add", "late", "--role", "admin", "--tokens", daemon.file).stdout.strip()
+        write("serve:\n  hosts: one.example\n  token_rate: many\n")
+        daemon.process.send_signal(signal.SIGHUP)
+        self.assertIn("serve.yaml:3:", daemon.await_event("reload_failed")["message"])
+        self.assertEqual(daemon.get("/v1/whoami", role="late").status, 401)
+        self.assertEqual((status("one.example"), status("two.example")), (421, 200))
+        # What the file does not say any more is as it was by default.
+        write("log_level: info\n")
+        daemon.process.send_signal(signal.SIGHUP)
+        daemon.await_event("reloaded", 2)
+        self.assertEqual((status("two.example"), daemon.get("/v1/log-level", role="late").json["level"]), (421, "info"))
+
     @unittest.skipUnless(os.geteuid() == 0, "only root can write the file of another user")
     def test_root_leaves_the_file_to_its_user(self):
         daemon = self.start()
