@@ -32,6 +32,14 @@ static dibs__serve_engine_use read_engine(const dibs__command *cmd)
                                    : DIBS__SERVE_ENGINE_AUTO;
 }
 
+/* 0: the default of the server. */
+static unsigned read_streams(const dibs__command *cmd)
+{
+    const int64_t most = dibs__opt_int(cmd, "streams-max");
+
+    return most > 0 ? (unsigned)most : 0;
+}
+
 /* As dibs__serve_reread_fn: what the flags said, and what variables and files say now. */
 static dibs_status
 reread(const void *arg, dibs__serve_live *out, dibs_error *err)
@@ -83,6 +91,11 @@ static int serve(const dibs__command *cmd)
         .json = strcmp(dibs__opt_text(cmd, "log-format"), "json") == 0,
         .access = read_access(cmd),
         .connections_max = (unsigned)dibs__opt_int(cmd, "connections-max"),
+        .streams_max = read_streams(cmd),
+        .sessions_max = (unsigned)dibs__opt_int(cmd, "sessions-max"),
+        .session_leases = (unsigned)dibs__opt_int(cmd, "session-leases"),
+        .ready_needs_store =
+            strcmp(dibs__opt_text(cmd, "ready-needs-store"), "yes") == 0,
         .look_every_ms = dibs__opt_ms(cmd, "look-every"),
         .start_wait_ms = dibs__opt_ms(cmd, "start-wait"),
         .drain_delay_ms = dibs__opt_ms(cmd, "drain-delay"),
@@ -177,6 +190,18 @@ static const dibs__option options[] = {
              "ended in an error, or none."},
     {DIBS__SETTING_SERVE_CONNECTIONS_MAX, .metavar = "N",
      .help = "How many connections there may be; more wait to be accepted."},
+    {DIBS__SETTING_SERVE_STREAMS_MAX, .metavar = "N",
+     .otherwise = "half of --connections-max",
+     .help = "How many of the connections may be streams; more get 503."},
+    {DIBS__SETTING_SERVE_SESSIONS_MAX, .metavar = "N",
+     .help = "How many sessions there may be; more get 429. A token may have "
+             "256 of them."},
+    {DIBS__SETTING_SERVE_SESSION_LEASES, .metavar = "N",
+     .help = "How many leases and waits a session may have; more get 429."},
+    {DIBS__SETTING_SERVE_READY_NEEDS_STORE, .metavar = "YES",
+     .help = "Whether /readyz is 503 while the store does not answer. Clients "
+             "whose store is away then find no daemon behind a load balancer "
+             "either."},
     {DIBS__SETTING_SERVE_LOOK_EVERY, .metavar = "DUR",
      .help = "How often the daemon lists the locks of the store, while "
              "anybody asks for them. All lists come from this one look."},

@@ -63,6 +63,21 @@
     .name = "connections-max", .env = "DIBS_SERVE_CONNECTIONS_MAX",            \
     .key = "serve.connections_max", .type = DIBS__INT, .min = 8,               \
     .max = 65536, .initial = "2048"
+#define DIBS__SETTING_SERVE_STREAMS_MAX                                        \
+    .name = "streams-max", .env = "DIBS_SERVE_STREAMS_MAX",                    \
+    .key = "serve.streams_max", .type = DIBS__INT, .min = 1, .max = 65536
+#define DIBS__SETTING_SERVE_SESSIONS_MAX                                       \
+    .name = "sessions-max", .env = "DIBS_SERVE_SESSIONS_MAX",                  \
+    .key = "serve.sessions_max", .type = DIBS__INT, .min = 1,                  \
+    .max = 65536, .initial = "4096"
+#define DIBS__SETTING_SERVE_SESSION_LEASES                                     \
+    .name = "session-leases", .env = "DIBS_SERVE_SESSION_LEASES",              \
+    .key = "serve.session_leases", .type = DIBS__INT, .min = 1,                \
+    .max = 1024, .initial = "64"
+#define DIBS__SETTING_SERVE_READY_NEEDS_STORE                                  \
+    .name = "ready-needs-store", .env = "DIBS_SERVE_READY_NEEDS_STORE",        \
+    .key = "serve.ready_needs_store", .type = DIBS__CHOICE,                    \
+    .choices = "no|yes", .initial = "no"
 #define DIBS__SETTING_SERVE_LOOK_EVERY                                         \
     .name = "look-every", .env = "DIBS_SERVE_LOOK_EVERY",                      \
     .key = "serve.look_every", .type = DIBS__DURATION, .min = 50,              \

@@ -173,6 +173,7 @@ static dibs_status start_http(dibs__serve *sv, dibs_error *err)
                             .listener_count = sv->listeners.count,
                             .crowd = share_of,
                             .connections_max = sv->opts->connections_max,
+                            .streams_max = sv->opts->streams_max,
                             .body_max = BODY_MAX};
     dibs_status rc = dibs__http_start(&http, &sv->http, err);
 
@@ -221,6 +222,8 @@ static dibs_status start_parts(dibs__serve *sv, dibs_error *err)
     if (rc == DIBS_OK)
         rc = dibs__sessions_init(&sv->sessions, sv->cl, sv->epoch, ring_bell,
                                  &sv->bell, err);
+    sv->sessions.count_max = sv->opts->sessions_max;
+    sv->sessions.leases_max = sv->opts->session_leases;
     if (rc == DIBS_OK)
         rc = dibs__bounds_init(&sv->bounds, &sv->sessions, ring_bell, &sv->bell,
                                err);

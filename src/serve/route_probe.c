@@ -60,8 +60,23 @@ static void put_clock_check(dibsx_buf *page, dibs__serve *sv)
                          (long long)(behind_us / 1000000));
 }
 
-/* One line for each check, and the answer of all below. Only the phase decides. */
-static void answer_checks(dibs__http_exchange *ex, int phase)
+/* The word of the answer; "ok": it is ready. The phase decides, and the store only where
+ * the settings say so: as the latest look found it. */
+static const char *judge_readiness(dibs__serve *sv, int phase)
+{
+    dibs__serve_picture *picture;
+    bool away;
+
+    if (phase != DIBS__SERVE_READY || !sv->opts->ready_needs_store)
+        return phase == DIBS__SERVE_READY ? "ok" : phase_text(phase);
+    picture = dibs__serve_look_take(&sv->look, 0);
+    away = !picture || picture->rc != DIBS_OK;
+    dibs__serve_picture_drop(picture);
+    return away ? "store" : "ok";
+}
+
+/* One line for each check, and the answer of all below. */
+static void answer_checks(dibs__http_exchange *ex, int phase, const char *word)
 {
     dibs__serve *sv = dibs__http_arg(ex);
     dibs__http_load load;
@@ -85,32 +100,33 @@ static void answer_checks(dibs__http_exchange *ex, int phase)
     dibs__http_load_get(dibs__http_server_of(ex), &load);
     dibsx_buf_printf(&page, "[+]connections %zu of %u, streams %zu\n",
                      load.connections, sv->opts->connections_max, load.streams);
-    dibsx_buf_printf(&page, "%s\n",
-                     phase == DIBS__SERVE_READY ? "ok" : phase_text(phase));
+    dibsx_buf_printf(&page, "%s\n", word);
     len = page.len;
     if (dibsx_buf_ok(&page))
-        dibs__http_answer_bytes(ex, phase == DIBS__SERVE_READY ? 200 : 503,
-                                PLAIN, dibsx_buf_take(&page), len, dibsx_free);
+        dibs__http_answer_bytes(ex, strcmp(word, "ok") == 0 ? 200 : 503, PLAIN,
+                                dibsx_buf_take(&page), len, dibsx_free);
     dibsx_buf_fini(&page);
 }
 
 void dibs__serve_get_readyz(dibs__http_exchange *ex)
 {
-    const dibs__serve *sv = dibs__http_arg(ex);
+    dibs__serve *sv = dibs__http_arg(ex);
     const int phase = atomic_load(&sv->phase);
+    const char *word = judge_readiness(sv, phase);
 
     if (dibs__http_query(ex, "verbose")) {
-        answer_checks(ex, phase);
+        answer_checks(ex, phase, word);
         return;
     }
-
-    if (phase == DIBS__SERVE_READY) {
+    if (strcmp(word, "ok") == 0) {
         answer_text(ex, 200, "ok\n");
         return;
     }
     dibs__http_set(ex, "Retry-After", "1");
     answer_text(ex, 503,
-                phase == DIBS__SERVE_STARTING ? "starting\n" : "draining\n");
+                phase == DIBS__SERVE_STARTING   ? "starting\n"
+                : phase == DIBS__SERVE_DRAINING ? "draining\n"
+                                                : "store\n");
 }
 
 void dibs__serve_get_healthz(dibs__http_exchange *ex)

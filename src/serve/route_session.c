@@ -168,6 +168,7 @@ static void make_session(dibs__http_exchange *ex,
 
 void dibs__serve_post_sessions(dibs__http_exchange *ex)
 {
+    const dibs__serve *sv = dibs__http_arg(ex);
     const char *key = dibs__http_header(ex, "Idempotency-Key");
     const dibsx_json_node *root;
     dibs__session_request req;
@@ -186,10 +187,10 @@ void dibs__serve_post_sessions(dibs__http_exchange *ex)
         (void)dibs__serve_refuse(ex, 400, "invalid",
                                  "an Idempotency-Key has at most %d bytes",
                                  DIBS__SESSION_KEY_MAX);
-    else if (req.adopt_count > DIBS__SESSION_LEASES)
+    else if (req.adopt_count > sv->sessions.leases_max)
         (void)dibs__serve_refuse(ex, 429, "limit",
-                                 "a session has at most %d leases",
-                                 DIBS__SESSION_LEASES);
+                                 "a session has at most %u leases",
+                                 sv->sessions.leases_max);
     else {
         memcpy(req.hash, hash, sizeof(req.hash));
         make_session(ex, &req, key ? key : "");

@@ -60,6 +60,10 @@ typedef struct dibs__serve_opts {
     bool json;          /* log lines as JSON */
     dibs__serve_access_log access;
     unsigned connections_max;
+    unsigned streams_max; /* of them; 0: half */
+    unsigned sessions_max;
+    unsigned session_leases; /* of one session */
+    bool ready_needs_store;
     int64_t look_every_ms;
     int64_t start_wait_ms;
     int64_t drain_delay_ms; /* answering, but not ready */

@@ -300,9 +300,9 @@ put_new(dibs__serve_session *se, const dibs__lease_request *req, dibsx_nsec now,
         return DIBS_OK;
     case DIBS__PUT_FULL:
         rc = dibsx_fail(err, DIBS_FULL,
-                        "the session has %d leases and waits, and no more are "
+                        "the session has %u leases and waits, and no more are "
                         "allowed; remove some",
-                        DIBS__SESSION_LEASES);
+                        se->table->leases_max);
         break;
     case DIBS__PUT_KNOWN:
     case DIBS__PUT_ENDED:

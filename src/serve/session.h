@@ -15,7 +15,6 @@
 #include <pthread.h>
 
 enum {
-    DIBS__SESSIONS_MAX = 4096,
     DIBS__SESSIONS_PER_CALLER = 256,
     DIBS__SESSION_LEASES_ALL = 16384,
     DIBS__SESSION_KEY_MAX = 128,
@@ -74,6 +73,8 @@ typedef void dibs__sessions_wake_fn(void *arg);
 typedef struct dibs__serve_sessions {
     dibs_client *client; /* borrowed */
     char epoch[9];
+    unsigned count_max,
+        leases_max; /* the latter of one session; set before use */
     dibs__sessions_wake_fn *wake;
     void *wake_arg;
     pthread_mutex_t mutex; /* for all below */

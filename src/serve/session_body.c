@@ -351,7 +351,7 @@ read_adopt(const dibsx_json_node *node, void *out, dibs_error *err)
 
         if (rc != DIBS_OK)
             return rc;
-        if (++req->adopt_count > DIBS__SESSION_LEASES)
+        if (++req->adopt_count > DIBS__SESSION_LEASES_MAX)
             continue;
         if (is_repeated(node->child, at, lease.id))
             return dibsx_fail(err, DIBS_INVALID,

@@ -10,7 +10,7 @@
 #include <dibs/dibs.h>
 
 enum {
-    DIBS__SESSION_LEASES = 64, /* of one session */
+    DIBS__SESSION_LEASES_MAX = 1024, /* of one session, by the settings */
     DIBS__LEASE_META_MAX = 16,
     DIBS__LEASE_WAIT_MAX_MS = 86400000
 };

@@ -88,11 +88,11 @@ static dibs_status check_limits(const dibs__serve_sessions *table,
                                 "a session with this Idempotency-Key is being "
                                 "made; send the request again")
                    : DIBS_OK;
-    if (table->count >= DIBS__SESSIONS_MAX)
+    if (table->count >= table->count_max)
         return dibsx_fail(err, DIBS_FULL,
-                          "%d sessions are open, and no more are allowed; "
+                          "%u sessions are open, and no more are allowed; "
                           "end some",
-                          DIBS__SESSIONS_MAX);
+                          table->count_max);
     if (sr->count >= DIBS__SESSIONS_PER_CALLER)
         return dibsx_fail(err, DIBS_FULL,
                           "this token has %d sessions, and no more are "
@@ -113,7 +113,7 @@ new_session(dibs__serve_sessions *table, const char *caller,
         dibsx_free(se);
         return NULL;
     }
-    dibs__session_init(&se->machine, req->ttl_ms, DIBS__SESSION_LEASES, now);
+    dibs__session_init(&se->machine, req->ttl_ms, table->leases_max, now);
     se->table = table;
     /* Listings show it, so it does not tell the id. */
     snprintf(se->identity, sizeof(se->identity), "serve-%s", drawn);

@@ -234,6 +234,34 @@ class Lives(unittest.TestCase):
             self.assertIn("dibs_backend_up 0\n", daemon.get("/metrics").text)
             wait_until(lambda: 'dibs_backend_op_errors_total{op="look",status="UNAVAIL"}' in daemon.get("/metrics").text, "looks that failed")
 
+    def test_limits(self):
+        daemon = self.start("--streams-max", "1", "--sessions-max", "2", "--session-leases", "1")
+        stream = daemon.connect()
+        self.addCleanup(stream.close)
+        stream.request("GET", "/v1/events", headers={"Authorization": "Bearer " + daemon.tokens["read"]})
+        self.assertEqual(stream.getresponse().status, 200)
+        self.assertEqual(daemon.get("/v1/events").status, 503)
+        made = [daemon.post("/v1/sessions", {"name": "one"}) for _ in range(3)]
+        self.assertEqual([answer.status for answer in made], [201, 201, 429])
+        path = "/v1/sessions/" + made[0].json["session"] + "/leases/"
+        statuses = [daemon.ask("PUT", path + name, {"name": name}).status for name in ("a", "b")]
+        self.assertEqual(statuses, [201, 429])
+        self.assertEqual(daemon.post("/v1/sessions", {"name": "two", "adopt": [
+            {"id": name, "name": name, "token": "0" * 32 + ":1"} for name in ("a", "b")]}).status, 429)
+
+    def test_ready_needs_store(self):
+        with socket.socket() as sock:
+            sock.bind(("127.0.0.1", 0))
+            url = f"redis://127.0.0.1:{sock.getsockname()[1]}"
+            daemon = self.start("--start-wait", "0s", "--store-timeout", "1s", "--ready-needs-store", "yes", url=url)
+            answer = daemon.get("/readyz", role=None)
+            self.assertEqual((answer.status, answer.text), (503, "store\n"))
+            answer = daemon.get("/readyz", role="read", query={"verbose": ""})
+            self.assertEqual((answer.status, answer.text.splitlines()[-1]), (503, "store"))
+            self.assertEqual(daemon.get("/livez", role=None).status, 200)
+        daemon = self.start("--ready-needs-store", "yes")
+        wait_until(lambda: daemon.get("/readyz", role=None).status == 200, "the store to answer")
+
     def slow(self, step):
         """A daemon whose steps of one kind take longer than a request may change things, and a store in a folder."""
         folder = tempfile.mkdtemp(prefix="dibs-bulk-")
