@@ -11,7 +11,7 @@
 #include "config/option.h"
 
 /* Room for the settings of a command: one per row. */
-enum { DIBS__OPTION_MAX = 256 };
+enum { DIBS__OPTION_MAX = 320 };
 
 /* The rows of a group of verbs. */
 typedef struct dibs__option_rows {
