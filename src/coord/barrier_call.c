@@ -113,8 +113,10 @@ static dibs_status keep_seat(dibs_barrier *b, dibs_error *err)
         return DIBS_OK;
     b->seat.fence = b->machine.fence;
     rc = dibs__session_add(b->cl, &b->seat, err);
-    if (rc != DIBS_OK)
+    if (rc != DIBS_OK) {
+        b->kept_fence = 0; /* tried again: only the session gives it up */
         dibs__party_cancel(&b->machine, dibsx_now());
+    }
     return rc;
 }
 

@@ -39,6 +39,9 @@ static dibs_status write_who(const dibs_client *cl, dibs__group_seat *gs,
         return rc;
     dibs__who_plain(cl, opts->label, plain, sizeof(plain));
     dibsx_buf_init(&who, DIBS__WHO_MAX - 1);
+    dibsx_buf_expect(&who, DIBS__WHO_MAX - 1);
+    if (!dibsx_buf_ok(&who))
+        return dibsx_nomem(err, "a member");
     dibsx_buf_puts(&who, plain);
     if (opts->member) {
         dibs__member_write_name(opts->member, member);

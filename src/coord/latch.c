@@ -284,8 +284,8 @@ static void listen_topic(latch_wait *w)
 
 static dibs_status fail_late(const latch_wait *w, dibs_error *err)
 {
-    if (w->away)
-        return dibsx_fail_at(err, w->failure.status, w->failure.origin, "%s",
+    if (w->away) /* A look that had no answer has changed nothing either. */
+        return dibsx_fail_at(err, DIBS_UNAVAIL, w->failure.origin, "%s",
                              w->failure.message);
     return dibsx_fail(err, DIBS_TIMEOUT, "the latch `%s` did not open in time",
                       dibs__name_short(w->cl, w->name));

@@ -464,6 +464,267 @@ static void queues(void **state)
     fail_each_allocation(*state, use_a_queue);
 }
 
+/* The campaign goes on without memory, so that the wait has time for another try. */
+static dibs_status use_election(world *w, dibs_error *err)
+{
+    dibs_election *el = NULL;
+    dibs_leader leader;
+    dibs_status rc =
+        dibs_election_new(w->one, "leads",
+                          DIBS_ELECTION_OPTS(.member = "m", .minimum_nodes = 1,
+                                             .flags = DIBS_ELECTION_QUICK),
+                          &el, err);
+
+    if (rc != DIBS_OK)
+        return rc;
+    rc = dibs_election_wait(el, WORLD_BOUND_MS, err);
+    if (rc == DIBS_OK) {
+        assert_true(dibs_election_term(el) > 0);
+        rc = dibs_leader_get(w->one, "leads", &leader, err);
+    }
+    if (rc == DIBS_OK)
+        assert_string_equal(leader.member, "m");
+    if (rc == DIBS_OK)
+        rc = dibs_election_resign(el, err);
+    dibs_election_free(el);
+    return rc;
+}
+
+static void elections(void **state)
+{
+    fail_each_allocation(*state, use_election);
+}
+
+static bool any_member(const dibs_member_info *info, void *arg)
+{
+    (void)arg;
+    return info->fence > 0;
+}
+
+static bool any_group(const dibs_group_info *info, void *arg)
+{
+    (void)arg;
+    return info->members > 0;
+}
+
+static dibs_status use_group(world *w, dibs_error *err)
+{
+    dibs_member *member = NULL;
+    dibs_status rc =
+        dibs_member_join(w->one, "group",
+                         DIBS_MEMBER_OPTS(.flags = DIBS_MEMBER_QUICK), &member,
+                         err);
+
+    assert_int_equal(rc == DIBS_OK, member != NULL);
+    if (rc == DIBS_OK)
+        rc = dibs_member_recount(member, err);
+    if (rc == DIBS_OK)
+        rc = dibs_members_list(w->one, "group", any_member, NULL, err);
+    if (rc == DIBS_OK)
+        rc = dibs_group_list(w->one, "group", any_group, NULL, err);
+    dibs_member_leave(member);
+    return rc;
+}
+
+static void groups(void **state)
+{
+    fail_each_allocation(*state, use_group);
+}
+
+static bool
+any_barrier(const char *name, const dibs_barrier_state *at, void *arg)
+{
+    (void)at;
+    (void)arg;
+    return *name;
+}
+
+static dibs_status use_barrier(world *w, dibs_error *err)
+{
+    dibs_barrier *barrier = NULL;
+    dibs_barrier_state at;
+    dibs_status rc =
+        dibs_barrier_new(w->one, "meet",
+                         DIBS_BARRIER_OPTS(.parties = 1,
+                                           .wait_ms = WORLD_BOUND_MS),
+                         &barrier, err);
+
+    assert_int_equal(rc == DIBS_OK, barrier != NULL);
+    if (rc == DIBS_OK)
+        rc = dibs_barrier_wait(barrier, NULL, err);
+    if (rc == DIBS_OK)
+        rc = dibs_barrier_show(w->one, "meet", &at, NULL, NULL, err);
+    if (rc == DIBS_OK)
+        rc = dibs_barrier_list(w->one, "meet", any_barrier, NULL, err);
+    dibs_barrier_free(barrier);
+    return rc;
+}
+
+static void barriers(void **state)
+{
+    fail_each_allocation(*state, use_barrier);
+}
+
+static bool any_latch(const char *name, const dibs_latch_state *at, void *arg)
+{
+    (void)at;
+    (void)arg;
+    return *name;
+}
+
+static dibs_status use_latch(world *w, dibs_error *err)
+{
+    dibs_latch_state at;
+    uint32_t left;
+    dibs_status rc =
+        dibs_latch_count_down(w->one, "latch", 1, "id", &left, err);
+
+    if (rc == DIBS_OK)
+        rc = dibs_latch_wait(w->one, "latch", 1, WORLD_BOUND_MS, err);
+    if (rc == DIBS_OK)
+        rc = dibs_latch_show(w->one, "latch", &at, err);
+    if (rc == DIBS_OK)
+        rc = dibs_latch_list(w->one, "latch", any_latch, NULL, err);
+    if (rc == DIBS_OK)
+        rc = dibs_latch_reset(w->one, "latch", err);
+    return rc;
+}
+
+static void latches(void **state)
+{
+    fail_each_allocation(*state, use_latch);
+}
+
+static dibs_status use_limit(world *w, dibs_error *err)
+{
+    dibs_limit *limit = NULL;
+    dibs_status rc =
+        dibs_limit_new(w->one, "limit",
+                       DIBS_LIMIT_OPTS(.count = 100000, .wait_ms = 1000),
+                       &limit, err);
+
+    assert_int_equal(rc == DIBS_OK, limit != NULL);
+    if (rc == DIBS_OK)
+        rc = dibs_limit_take(limit, 1, err);
+    dibs_limit_free(limit);
+    return rc;
+}
+
+static void limits(void **state)
+{
+    fail_each_allocation(*state, use_limit);
+}
+
+static dibs_status use_watch(world *w, dibs_error *err)
+{
+    dibs_watch *watch = NULL;
+    dibs_change change = {0};
+    dibs_status rc = dibs_state_set(w->one, "seen", "x", 1, 0, NULL, err);
+
+    if (rc == DIBS_OK)
+        rc = dibs_state_watch(w->one, "seen", &watch, err);
+    if (rc == DIBS_OK)
+        rc = dibs_watch_next(watch, WORLD_BOUND_MS, &change, err);
+    dibs_value_free(&change.value);
+    dibs_watch_free(watch);
+    return rc;
+}
+
+static void watches(void **state)
+{
+    fail_each_allocation(*state, use_watch);
+}
+
+static dibs_status read_topic(world *w, const char *group, dibs_error *err)
+{
+    dibs_reader *reader = NULL;
+    dibs_event event;
+    dibs_status rc =
+        dibs_events_append(w->one, "topic", "x", 1, NULL, NULL, err);
+
+    if (rc == DIBS_OK)
+        rc = dibs_reader_new(w->one, "topic",
+                             DIBS_READER_OPTS(.start = DIBS_FROM_START,
+                                              .group = group),
+                             &reader, err);
+    if (rc == DIBS_OK)
+        rc = dibs_reader_next(reader, WORLD_BOUND_MS, &event, err);
+    if (rc == DIBS_OK && group)
+        rc = dibs_reader_commit(reader, err);
+    dibs_reader_free(reader);
+    return rc;
+}
+
+static dibs_status use_reader(world *w, dibs_error *err)
+{
+    return read_topic(w, NULL, err);
+}
+
+static void readers(void **state)
+{
+    fail_each_allocation(*state, use_reader);
+}
+
+static dibs_status use_group_reader(world *w, dibs_error *err)
+{
+    return read_topic(w, "g", err);
+}
+
+static void readers_of_a_group(void **state)
+{
+    fail_each_allocation(*state, use_group_reader);
+}
+
+static void pass_event(const dibs_event *event, void *arg)
+{
+    (void)event;
+    (void)arg;
+}
+
+static dibs_status use_subscription(world *w, dibs_error *err)
+{
+    dibs_subscription *sub = NULL;
+    dibs_topic_state at;
+    dibs_status rc =
+        dibs_subscribe(w->one, "topic", NULL, pass_event, NULL, &sub, err);
+
+    assert_int_equal(rc == DIBS_OK, sub != NULL);
+    dibs_unsubscribe(sub);
+    if (rc == DIBS_OK)
+        rc = dibs_events_show(w->one, "topic", &at, err);
+    if (rc == DIBS_OK)
+        rc = dibs_events_trim(w->one, "topic", UINT64_MAX, NULL, err);
+    return rc;
+}
+
+static void subscriptions(void **state)
+{
+    fail_each_allocation(*state, use_subscription);
+}
+
+/* A message for which there was no memory is reported as missed. */
+static dibs_status use_listener(world *w, dibs_error *err)
+{
+    dibs_listener *listener = NULL;
+    dibs_message message;
+    dibs_status rc = dibs_listener_new(w->one, "news", &listener, err);
+
+    assert_int_equal(rc == DIBS_OK, listener != NULL);
+    if (rc == DIBS_OK)
+        rc = dibs_message_send(w->one, "news", "x", 1, err);
+    if (rc == DIBS_OK)
+        rc = dibs_listener_next(listener, WORLD_BOUND_MS, &message, err);
+    if (rc == DIBS_OK)
+        assert_int_equal(message.len, !message.missed);
+    dibs_listener_free(listener);
+    return rc;
+}
+
+static void listeners(void **state)
+{
+    fail_each_allocation(*state, use_listener);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -480,6 +741,16 @@ int main(void)
         WORLD_TEST(monitoring),
         WORLD_TEST(breaking),
         WORLD_TEST(queues),
+        WORLD_TEST(elections),
+        WORLD_TEST(groups),
+        WORLD_TEST(barriers),
+        WORLD_TEST(latches),
+        WORLD_TEST(limits),
+        WORLD_TEST(watches),
+        WORLD_TEST(readers),
+        WORLD_TEST(readers_of_a_group),
+        WORLD_TEST(subscriptions),
+        WORLD_TEST(listeners),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -159,6 +159,9 @@ static dibs_status copy_meta(dibs__traits *tr, dibs_error *err)
     if (!meta || !*meta)
         return DIBS_OK;
     dibsx_buf_init(&buf, META_MAX);
+    dibsx_buf_expect(&buf, META_MAX);
+    if (!dibsx_buf_ok(&buf))
+        rc = dibsx_nomem(err, "a lock");
     for (; *meta && rc == DIBS_OK; meta++) {
         const char *equals = strchr(*meta, '=');
 
