@@ -194,18 +194,21 @@ static void try_one(script *sc, fault_kind kind, unsigned long n)
     }
 }
 
-/* So many runs, spread over all n, sorts and spans. */
-static unsigned long
-run_some(script *sc, fault_kind kind, unsigned long calls, unsigned long wanted)
+/* So many runs, spread over all n, sorts and spans, each with another primitive. */
+static unsigned long run_some(script *sc, fault_kind kind, unsigned long wanted)
 {
+    static unsigned next;
+
     for (unsigned long i = 0; i < wanted; i++) {
         fault ft = {.kind = kind,
-                    .n = 1 + i * calls / wanted,
                     .span = i / 2 % 2 ? span_of(kind) : 1,
                     .sort = (int)(i % (unsigned long)sorts_of(kind))};
 
+        sc->only = ++next;
+        ft.n = 1 + i * count_calls(sc, kind) / wanted;
         (void)run(sc, &ft);
     }
+    sc->only = 0;
     return wanted;
 }
 
@@ -216,7 +219,7 @@ static void try_kind(script *sc, fault_kind kind, unsigned long wanted)
     unsigned breaches = sc->breaches;
 
     if (calls > 0 && wanted > 0)
-        runs = run_some(sc, kind, calls, wanted);
+        runs = run_some(sc, kind, wanted);
     for (int sort = 0; calls > 0 && !wanted && sort < sorts_of(kind); sort++) {
         fault once = {.kind = kind, .span = 1, .sort = sort};
         fault many = {.kind = kind, .span = span_of(kind), .sort = sort};
@@ -273,7 +276,7 @@ int main(int argc, char **argv)
         return pace_explains(rc) ? PACE_MISSED : 2;
     }
     /* What is made once is made now. */
-    for (int turn = 0; turn < 2; turn++) {
+    for (int turn = 0; turn < COORD_NAMES + 1; turn++) {
         script_run(&sc);
         script_settle(&sc);
     }

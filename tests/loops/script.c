@@ -19,8 +19,6 @@
 #define WAIT_MS    pace_ms(3000)
 #define SLACK_MS   pace_ms(4000)
 
-#define VALUE      "loops-value"
-
 static int64_t now_ms(void)
 {
     struct timespec now;
@@ -66,8 +64,7 @@ static bool is_told(dibs_status rc)
            rc == DIBS_NOMEM;
 }
 
-/* The subject's answer to a step; `also` is a further one that is fine. */
-static dibs_status told(script *sc, const char *step, dibs_status rc,
+dibs_status script_told(script *sc, const char *step, dibs_status rc,
                         dibs_status also, const dibs_error *err)
 {
     if (rc == DIBS_OK)
@@ -160,7 +157,7 @@ static void renew(script *sc, dibs_lock *lock)
     dibs_error err = {0};
     dibs_status rc = dibs_lock_renew(lock, &err);
 
-    told(sc, "renew", rc, DIBS_LOST, &err);
+    script_told(sc, "renew", rc, DIBS_LOST, &err);
     if (rc == DIBS_LOST && dibs_lock_check(lock) == DIBS_OK)
         script_breach(sc, "renew: lost, and still valid");
 }
@@ -170,7 +167,7 @@ static void release(script *sc, dibs_lock *lock, name *nm)
     dibs_error err = {0};
     dibs_status rc = dibs_lock_release(lock, &err);
 
-    told(sc, "release", rc, DIBS_LOST, &err);
+    script_told(sc, "release", rc, DIBS_LOST, &err);
     if (dibs_lock_check(lock) == DIBS_OK)
         script_breach(sc, "%s: released, and still held", nm->text);
     if (rc == DIBS_OK)
@@ -186,9 +183,10 @@ static void hold_alone(script *sc, dibs_client *cl)
         dibs_lock_new(cl, nm->text, DIBS_LOCK_OPTS(.ttl_ms = TTL_MS), &lock,
                       &err);
 
-    if (told(sc, "new", rc, DIBS_OK, &err) != DIBS_OK)
+    if (script_told(sc, "new", rc, DIBS_OK, &err) != DIBS_OK)
         return;
-    rc = told(sc, "acquire", dibs_lock_acquire(lock, &err), DIBS_OK, &err);
+    rc = script_told(sc, "acquire", dibs_lock_acquire(lock, &err), DIBS_OK,
+                     &err);
     if (rc == DIBS_OK) {
         is_alone(sc, lock, nm);
         renew(sc, lock);
@@ -240,7 +238,7 @@ static void wait_for(script *sc, dibs_lock *lock, name *nm)
     dibs_error err = {0};
     dibs_status rc = dibs_lock_acquire(lock, &err);
 
-    if (told(sc, "wait", rc, DIBS_TIMEOUT, &err) == DIBS_OK) {
+    if (script_told(sc, "wait", rc, DIBS_TIMEOUT, &err) == DIBS_OK) {
         is_alone(sc, lock, nm);
         release(sc, lock, nm);
     }
@@ -267,7 +265,7 @@ static void hold_in_turn(script *sc, dibs_client *cl)
     rc = dibs_lock_new(cl, nm->text,
                        DIBS_LOCK_OPTS(.ttl_ms = TTL_MS, .wait_ms = WAIT_MS),
                        &lock, &err);
-    if (told(sc, "new", rc, DIBS_OK, &err) == DIBS_OK)
+    if (script_told(sc, "new", rc, DIBS_OK, &err) == DIBS_OK)
         wait_for(sc, lock, nm);
     atomic_store(&gt.over, true);
     faults_take_part(false);
@@ -285,7 +283,7 @@ static uint64_t peer_reads(script *sc, char text[32])
     dibs_value value = {0};
     dibs_error err = {0};
     uint64_t version = 0;
-    dibs_status rc = dibs_state_get(sc->peer, VALUE, &value, &err);
+    dibs_status rc = dibs_state_get(sc->peer, SCRIPT_VALUE, &value, &err);
 
     text[0] = '\0';
     if (rc == DIBS_OK && value.len < 32) {
@@ -332,9 +330,9 @@ static void read_back(script *sc, dibs_client *cl, bool doubtful)
 {
     dibs_value value = {0};
     dibs_error err = {0};
-    dibs_status rc = dibs_state_get(cl, VALUE, &value, &err);
+    dibs_status rc = dibs_state_get(cl, SCRIPT_VALUE, &value, &err);
 
-    told(sc, "get", rc, DIBS_NOTFOUND, &err);
+    script_told(sc, "get", rc, DIBS_NOTFOUND, &err);
     if (rc == DIBS_NOTFOUND && sc->version != 0)
         script_breach(sc, "get: there is a value");
     if (rc == DIBS_OK && value.version != sc->version && !doubtful)
@@ -359,16 +357,16 @@ static void change_value(script *sc, dibs_client *cl)
 
     look(sc, before);
     snprintf(text, sizeof(text), "put %u", sc->turn);
-    put = dibs_state_set(cl, VALUE, text, strlen(text), 0, NULL, &err);
-    told(sc, "put", put, DIBS_OK, &err);
+    put = dibs_state_set(cl, SCRIPT_VALUE, text, strlen(text), 0, NULL, &err);
+    script_told(sc, "put", put, DIBS_OK, &err);
     compare(sc, put, before, text);
     read_back(sc, cl, in_doubt(put));
 
     look(sc, before);
     snprintf(text, sizeof(text), "cas %u", sc->turn);
-    cas = dibs_state_cas(cl, VALUE, sc->version, text, strlen(text), 0, NULL,
-                         &err);
-    told(sc, "cas", cas, in_doubt(put) ? DIBS_STALE : DIBS_OK, &err);
+    cas = dibs_state_cas(cl, SCRIPT_VALUE, sc->version, text, strlen(text), 0,
+                         NULL, &err);
+    script_told(sc, "cas", cas, in_doubt(put) ? DIBS_STALE : DIBS_OK, &err);
     if (cas != DIBS_STALE)
         compare(sc, cas, before, text);
 }
@@ -381,7 +379,7 @@ static void wait_at(script *sc, dibs_barrier *barrier, const char *step,
     dibs_error err = {0};
     dibs_status rc = dibs_barrier_wait(barrier, generation, &err);
 
-    told(sc, step, rc, rc == DIBS_LOST ? DIBS_LOST : DIBS_TIMEOUT, &err);
+    script_told(sc, step, rc, rc == DIBS_LOST ? DIBS_LOST : DIBS_TIMEOUT, &err);
 }
 
 /* A barrier of one party: it passes, or says why not, twice. */
@@ -399,7 +397,7 @@ static void pass_barrier(script *sc, dibs_client *cl)
         dibs_barrier_new(cl, text,
                          DIBS_BARRIER_OPTS(.parties = 1, .wait_ms = TIMEOUT_MS),
                          &barrier, &err);
-    if (told(sc, "barrier new", rc, DIBS_OK, &err) == DIBS_OK) {
+    if (script_told(sc, "barrier new", rc, DIBS_OK, &err) == DIBS_OK) {
         wait_at(sc, barrier, "barrier", &first);
         wait_at(sc, barrier, "barrier again", &second);
         if (second && second <= first)
@@ -439,13 +437,14 @@ void script_run(script *sc)
     rc = dibs_open(sc->url,
                    DIBS_CLIENT_OPTS(.timeout_ms = TIMEOUT_MS, .ttl_ms = TTL_MS),
                    &cl, &err);
-    if (told(sc, "open", rc, DIBS_OK, &err) == DIBS_OK) {
+    if (script_told(sc, "open", rc, DIBS_OK, &err) == DIBS_OK) {
         hold_alone(sc, cl);
         hold_in_turn(sc, cl);
-        if (!sc->quorum)
+        if (!sc->quorum) {
             change_value(sc, cl);
-        if (!sc->quorum)
             pass_barrier(sc, cl);
+            script_coord(sc, cl);
+        }
     } else if (cl) {
         script_breach(sc, "open: failed, and there is a client");
     }
@@ -480,8 +479,8 @@ dibs_status script_init(script *sc, const char *url, dibs_error *err)
     if (rc == DIBS_OK) {
         dibs_value value = {0};
 
-        sc->quorum =
-            dibs_state_get(sc->peer, VALUE, &value, NULL) == DIBS_UNSUPPORTED;
+        sc->quorum = dibs_state_get(sc->peer, SCRIPT_VALUE, &value, NULL) ==
+                     DIBS_UNSUPPORTED;
         dibs_value_free(&value);
     }
     /* The peer has seen every name, and its counts of them are all there. */

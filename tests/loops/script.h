@@ -19,6 +19,13 @@ enum { CLAIM_MS = 3000 };
  * left behind. */
 enum { NAMES = 256 };
 
+/* What coordinates keeps something of each name in the store: it has few of them, and all
+ * are used once before the faults begin. */
+enum { COORD_NAMES = 8 };
+
+/* The value that it changes. */
+#define SCRIPT_VALUE "loops-value"
+
 typedef struct name {
     char text[32];
     uint64_t fence;  /* the highest that was given */
@@ -32,6 +39,7 @@ typedef struct script {
     name queue[NAMES];
     uint64_t version; /* of the value, likewise */
     bool quorum;      /* the store has no values, and no queue to be seen */
+    unsigned only;    /* of what coordinates one, chosen by this; 0: all */
     unsigned turn;    /* how many runs there were */
     unsigned granted; /* steps of the subject that succeeded */
     unsigned refused; /* ... that did not */
@@ -49,8 +57,15 @@ void script_fini(script *sc);
 /* The subject's part, from open to close, faults or not. */
 void script_run(script *sc);
 
+/* Its part with a store that coordinates (script_coord.c), on an open client. */
+void script_coord(script *sc, dibs_client *cl);
+
 /* Without faults: the names can be had again in time, and the peer is well. */
 void script_settle(script *sc);
+
+/* The subject's answer to a step; `also` is a further one that is fine. */
+dibs_status script_told(script *sc, const char *step, dibs_status rc,
+                        dibs_status also, const dibs_error *err);
 
 /* Counts a breach and prints it. */
 void script_breach(script *sc, const char *format, ...)
