@@ -1,9 +1,11 @@
-/* check_barrier.c - who passed the barrier with whom.
+/* check_barrier.c - who passed the barrier with whom, and who was told that it broke.
  *
  *   barrier  A generation was passed by no more than all parties, each once; none of
  *            them passed before all had come; those that did not pass may have arrived
- *            and never heard of it. Generations rise.
- *   alive    One was passed after the last fault.
+ *            and never heard of it. Generations rise. A call is told that its generation
+ *            broke only if something can have broken it meanwhile.
+ *   alive    One was passed after the last fault. Who passes, and who is told of a break,
+ *            hears of it in time.
  */
 /* SPDX-License-Identifier: MIT */
 #include "check.h"
@@ -11,6 +13,25 @@
 #include <dibs/types.h>
 #include <inttypes.h>
 #include <stdlib.h>
+
+/* What a busy machine may add to the time in which a call hears of the outcome. */
+#define LATE_NS INT64_C(2000000000)
+
+/* How often a call asks when it hears nothing. */
+enum { POLL_MS = 1000, POLLS_PER_TTL = 3 };
+
+static int64_t poll_ns(const history *hs)
+{
+    int64_t most_ms = hs->run->ttl_ms / POLLS_PER_TTL;
+
+    return (most_ms < POLL_MS ? most_ms : POLL_MS) * 1000000;
+}
+
+/* In which a seat that is not kept has ended. */
+static int64_t seat_ns(const history *hs)
+{
+    return (hs->run->ttl_ms + hs->run->timeout_ms) * 1000000;
+}
 
 static bool has_passed(const record *rec)
 {
@@ -24,8 +45,7 @@ static int64_t open_until(const history *hs, const record *rec)
     if (rec->returned_ns == 0)
         return INT64_MAX;
     if (rec->status == DIBS_UNKNOWN)
-        return rec->returned_ns +
-               (hs->run->ttl_ms + hs->run->timeout_ms) * 1000000;
+        return rec->returned_ns + seat_ns(hs);
     return rec->status == DIBS_LOST ? rec->returned_ns : 0;
 }
 
@@ -86,6 +106,29 @@ static bool has_twice(const meeting *mt)
     return false;
 }
 
+/* The first of them left when it had opened: the others heard of it, or asked. */
+static void check_in_time(history *hs, const meeting *mt)
+{
+    int64_t opened_ns = mt->list[0].rec->returned_ns;
+
+    for (size_t i = 1; i < mt->count; i++) {
+        const deed *dd = &mt->list[i];
+        int64_t late_ns = dd->rec->returned_ns - opened_ns;
+
+        if (late_ns <= poll_ns(hs) + LATE_NS ||
+            was_disturbed(hs, dd->worker, mt->complete_ns,
+                          dd->rec->returned_ns))
+            continue;
+        hs->late++;
+        if (breach(hs, ALIVE))
+            fprintf(hs->out,
+                    "barrier: worker %u.%u left generation %" PRIu64
+                    " %.3f s after the first\n",
+                    dd->worker, dd->life, dd->rec->fence,
+                    (double)late_ns / 1e9);
+    }
+}
+
 static void check_meeting(history *hs, meeting *mt)
 {
     const char *what = NULL;
@@ -103,6 +146,7 @@ static void check_meeting(history *hs, meeting *mt)
         what = "fewer had come";
     if (what && breach(hs, BARRIER))
         tell_meeting(hs, mt, what);
+    check_in_time(hs, mt);
 }
 
 /* In the order of generations: nobody came before one that left earlier. */
@@ -139,6 +183,108 @@ static void check_goes_on(history *hs, const deed *passed, size_t count)
         fprintf(hs->out, "barrier: nobody passed after the last fault\n");
 }
 
+/* When something may have broken what gathered. */
+typedef struct cause {
+    int64_t from_ns, to_ns; /* to_ns is 0: never */
+} cause;
+
+/* A call that broke it with its time-out, or whose seat was lost or given up. */
+static cause cause_of_call(const history *hs, const deed *dd)
+{
+    const record *rec = dd->rec;
+
+    if (!rec->returned_ns)
+        return (cause){rec->invoked_ns, INT64_MAX};
+    switch (rec->status) {
+    case DIBS_OK:
+    case DIBS_BROKEN:
+    case DIBS_BUSY: /* has no seat */
+        return (cause){0, 0};
+    case DIBS_TIMEOUT:
+        return breaks_barrier(dd->worker)
+                   ? (cause){rec->invoked_ns + MEET_MS * INT64_C(1000000),
+                             rec->returned_ns}
+                   : (cause){0, 0};
+    default:
+        return (cause){rec->invoked_ns - seat_ns(hs),
+                       rec->returned_ns + seat_ns(hs)};
+    }
+}
+
+/* A party that ended, and that another life of its worker follows. */
+static cause cause_of_life(const history *hs, const record_log *log)
+{
+    if (log->life < 2 || log->worker >= MEETERS)
+        return (cause){0, 0};
+    return (cause){log->began_ns - LATE_NS, log->began_ns + seat_ns(hs)};
+}
+
+/* A later cause, if it was while the call was under way. */
+static int64_t later(cause why, const record *rec, int64_t latest)
+{
+    return why.to_ns > rec->invoked_ns && why.from_ns < rec->returned_ns &&
+                   why.to_ns > latest
+               ? why.to_ns
+               : latest;
+}
+
+/* By when the generation of a call had broken, if it did; 0: nothing broke it. With a
+ * fault on the store or on a party, or when all leave, seats end unseen. */
+static int64_t broken_by(const history *hs, const record *rec)
+{
+    int64_t ended_ns = atomic_load(&hs->run->ended_ns), latest = 0;
+
+    if (ended_ns && rec->returned_ns > ended_ns)
+        return INT64_MAX;
+    for (uint32_t i = 0; i < MEETERS; i++)
+        if (was_disturbed(hs, i, rec->invoked_ns - seat_ns(hs),
+                          rec->returned_ns))
+            return INT64_MAX;
+    for (size_t i = 0; i < hs->meets.count; i++)
+        if (hs->meets.list[i].rec != rec)
+            latest = later(cause_of_call(hs, &hs->meets.list[i]), rec, latest);
+    for (size_t i = 0; i < hs->log_count; i++)
+        latest = later(cause_of_life(hs, hs->logs[i]), rec, latest);
+    return latest;
+}
+
+/* A machine that is too slow to keep a seat explains both. */
+static void check_break(history *hs, const deed *dd)
+{
+    const record *rec = dd->rec;
+    int64_t by_ns = broken_by(hs, rec);
+    char at[MOMENT_ROOM], to[MOMENT_ROOM];
+
+    if (by_ns == 0) {
+        hs->late +=
+            promised(hs->run->topology, history_loss(hs), BARRIER) == KEPT;
+        if (breach(hs, BARRIER))
+            fprintf(hs->out,
+                    "worker %u.%u, from %s to %s, was told that its generation "
+                    "broke, and nothing had broken it\n",
+                    dd->worker, dd->life, moment(hs, rec->invoked_ns, at),
+                    moment(hs, rec->returned_ns, to));
+    } else if (by_ns < rec->returned_ns - poll_ns(hs) - LATE_NS) {
+        hs->late++;
+        if (breach(hs, ALIVE))
+            fprintf(hs->out,
+                    "barrier: worker %u.%u was told at %s of a break before "
+                    "%s\n",
+                    dd->worker, dd->life, moment(hs, rec->returned_ns, at),
+                    moment(hs, by_ns, to));
+    }
+}
+
+static void check_breaks(history *hs)
+{
+    for (size_t i = 0; i < hs->meets.count; i++) {
+        const record *rec = hs->meets.list[i].rec;
+
+        if (rec->returned_ns && rec->status == DIBS_BROKEN)
+            check_break(hs, &hs->meets.list[i]);
+    }
+}
+
 void check_barrier(history *hs)
 {
     deed *passed = must_have(hs->meets.count, sizeof(*passed));
@@ -154,6 +300,7 @@ void check_barrier(history *hs)
             from = i;
         }
     check_rise(hs, passed, count);
+    check_breaks(hs);
     check_goes_on(hs, passed, count);
     free(passed);
 }

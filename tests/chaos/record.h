@@ -28,6 +28,7 @@ enum {
     LATCH_COUNT = 12, /* ids that each latch waits for */
     PARTIES = 3,      /* of the one barrier */
     MEETERS = 4,      /* workers that come to it: one too many */
+    MEET_MS = 400,    /* how long each waits there */
     THRESHOLD = 3,    /* bad calls that open the one breaker */
     PROBES = 2,       /* of it at a time */
     LIMIT_RATE = 50,  /* tokens each second, of the one limit */
@@ -206,6 +207,12 @@ int64_t sleep_us(int64_t ttl_ms, uint64_t dice);
 /* Maps a file of the run, making it if it is not there; ends the process when it
  * cannot. */
 void *map_file(const char *folder, const char *name, size_t size);
+
+/* Whether a worker that gives up at the barrier breaks the generation. */
+static inline bool breaks_barrier(uint32_t worker)
+{
+    return worker % 2 == 0;
+}
 
 /* The name of a key in the store. */
 void key_name(uint32_t key, char out[NAME_ROOM]);

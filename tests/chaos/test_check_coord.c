@@ -413,6 +413,122 @@ static void a_barrier_that_nobody_passes_is_found(void **state)
     assert_found(tl, ALIVE, "barrier: nobody passed after the last fault");
 }
 
+static record *met_broken(tale *tl, uint32_t worker, int64_t from, int64_t to)
+{
+    record *rec = met(tl, worker, 0, from, to);
+
+    rec->status = DIBS_BROKEN;
+    return rec;
+}
+
+/* Its own calls are no reason, nor are those of others that went well. */
+static void a_break_that_nothing_explains_is_found(void **state)
+{
+    tale *tl = *state;
+
+    met(tl, 1, 0, 100, 500)->status = DIBS_BUSY;
+    met_broken(tl, 1, 4000, 4100);
+    met_broken(tl, 1, 4050, 4100);
+    judge(tl);
+    assert_int_equal(tl->hs.breaches[BARRIER], 2);
+    assert_int_equal(tl->hs.late, 2);
+    assert_non_null(strstr(tl->text,
+                           "VIOLATION: barrier: worker 1.1, from +4.000000 s "
+                           "to +4.100000 s, was told that its generation "
+                           "broke, and nothing had broken it"));
+}
+
+/* Worker 1 takes its own arrival back only. */
+static void a_break_by_who_withdraws_is_found(void **state)
+{
+    tale *tl = *state;
+
+    met(tl, 1, 0, 1000, 1000 + MEET_MS)->status = DIBS_TIMEOUT;
+    met_broken(tl, 0, 1050, 1000 + MEET_MS);
+    assert_found(tl, BARRIER, "nothing had broken it");
+}
+
+/* A time-out breaks nothing before it is over. */
+static void a_break_before_the_time_out_is_found(void **state)
+{
+    tale *tl = *state;
+
+    met(tl, 0, 0, 1000, 1000 + MEET_MS)->status = DIBS_TIMEOUT;
+    met_broken(tl, 1, 1050, 1000 + MEET_MS - 1);
+    assert_found(tl, BARRIER, "nothing had broken it");
+}
+
+static void breaks_that_have_a_reason_are_right(void **state)
+{
+    tale *tl = *state;
+
+    /* A time-out of one that breaks it. */
+    met(tl, 0, 0, 1000, 1001 + MEET_MS)->status = DIBS_TIMEOUT;
+    met_broken(tl, 1, 1050, 1002 + MEET_MS);
+    /* The seat of a call without an answer ends. */
+    met(tl, 0, 0, 5000, 5400)->status = DIBS_UNKNOWN;
+    met_broken(tl, 1, 6000, 6390);
+    met(tl, 0, 0, 10000, 10400)->status = DIBS_LOST;
+    met_broken(tl, 1, 10000, 10390);
+    /* A fault on another party, and on the store. */
+    fault(tl, "stop", 0, 15000, 15100, LOSS_NONE);
+    met_broken(tl, 1, 15200, 15300);
+    fault(tl, "restart", NOBODY, 20000, 20100, LOSS_NONE);
+    met_broken(tl, 1, 21000, 21300);
+    /* All have gone. */
+    atomic_store(&tl->run.ended_ns, 30000 * MS);
+    met_broken(tl, 1, 29900, 30100);
+    assert_good(tl);
+}
+
+/* It ended between two calls, and another took its place. */
+static void a_break_by_who_dies_is_right(void **state)
+{
+    tale *tl = *state;
+
+    tl->logs[1]->life = 2;
+    tl->logs[1]->began_ns = 5000 * MS;
+    met_broken(tl, 0, 5100, 5200);
+    assert_good(tl);
+}
+
+static void a_break_that_is_told_late_is_found(void **state)
+{
+    tale *tl = *state;
+
+    met(tl, 0, 0, 1000, 1400)->status = DIBS_TIMEOUT;
+    met_broken(tl, 1, 1050, 1400 + 2001);
+    assert_found(tl, ALIVE,
+                 "barrier: worker 1.1 was told at +3.401000 s of a break "
+                 "before +1.400000 s");
+    assert_int_equal(tl->hs.late, 1);
+}
+
+static void who_leaves_late_is_found(void **state)
+{
+    tale *tl = *state;
+
+    met(tl, 0, 5, 100, 150);
+    met(tl, 1, 5, 100, 150 + 2001);
+    met_unheard(tl, 120);
+    assert_found(tl, ALIVE,
+                 "barrier: worker 1.1 left generation 5 2.001 s after the "
+                 "first");
+    assert_int_equal(tl->hs.late, 1);
+}
+
+/* It was stopped meanwhile. */
+static void who_is_held_up_leaves_late(void **state)
+{
+    tale *tl = *state;
+
+    fault(tl, "stop", 1, 140, 2000, LOSS_NONE);
+    met(tl, 0, 5, 100, 150);
+    met(tl, 1, 5, 100, 150 + 2001);
+    met_unheard(tl, 120);
+    assert_good(tl);
+}
+
 /* ---- the breaker */
 
 /* A call of worker 0 or 1 that passed. */
@@ -519,6 +635,14 @@ int main(void)
         TALE(one_too_many_is_found),
         TALE(a_generation_that_falls_is_found),
         TALE(a_barrier_that_nobody_passes_is_found),
+        TALE(a_break_that_nothing_explains_is_found),
+        TALE(a_break_by_who_withdraws_is_found),
+        TALE(a_break_before_the_time_out_is_found),
+        TALE(breaks_that_have_a_reason_are_right),
+        TALE(a_break_by_who_dies_is_right),
+        TALE(a_break_that_is_told_late_is_found),
+        TALE(who_leaves_late_is_found),
+        TALE(who_is_held_up_leaves_late),
         TALE(probes_one_after_another_are_right),
         TALE(too_many_probes_are_found),
         TALE(a_refusal_without_a_reason_is_found),

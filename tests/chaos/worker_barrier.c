@@ -7,8 +7,6 @@
 
 #include <poll.h>
 
-enum { MEET_MS = 400 };
-
 static bool meet(worker *wk)
 {
     record *rec = worker_record(wk);
@@ -45,9 +43,10 @@ void worker_barrier_begin(worker *wk)
                           DIBS_BARRIER_OPTS(.parties = PARTIES,
                                             .ttl_ms = wk->run->ttl_ms,
                                             .wait_ms = MEET_MS,
-                                            .flags = wk->log->worker % 2
-                                                         ? DIBS_BARRIER_WITHDRAW
-                                                         : 0),
+                                            .flags =
+                                                breaks_barrier(wk->log->worker)
+                                                    ? 0
+                                                    : DIBS_BARRIER_WITHDRAW),
                           &wk->barrier, &err);
     if (rc == DIBS_UNSUPPORTED)
         return;
