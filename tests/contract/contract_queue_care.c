@@ -116,6 +116,46 @@ static void a_lane_that_leaves_returns_uncounted(void **state)
     assert_status(lane_next(&a, 0, false), DIBS_LOST);
 }
 
+/* However a lane ends, what it had comes back: what is out is out to a lane that lives. */
+static void no_item_is_out_without_a_lane(void **state)
+{
+    contract *t = *state;
+    pusher p = queue_pusher(t, 0);
+    lane gone = queue_lane(t, 0), dead = queue_lane(t, 0);
+    lane skips = queue_lane(t, 1), waits = queue_lane(t, 1);
+    lane lives = queue_lane(t, 2);
+    lane *all[] = {&gone, &dead, &skips, &waits, &lives};
+    enum { LANES = sizeof(all) / sizeof(all[0]) };
+    dibs__queue_stats st;
+
+    for (size_t i = 0; i < LANES; i++)
+        lane_open(all[i]);
+    waits.ask.span_ms = dead.ask.span_ms = contract_brief_ms(60);
+    assert_status(lane_next(&waits, 1, true), DIBS_OK);
+    for (size_t i = 0; i < LANES; i++)
+        push_ok(&p, "job");
+    (void)lane_take(&gone);
+    (void)lane_take(&skips);
+    (void)lane_take(&lives);
+    IN_TIME(lane_next(&dead, 1, false) == DIBS_OK);
+    IN_TIME(queue_stats(t).out == LANES);
+    lane_leave(&gone);
+    /* A number that the store has not seen the one before of: it lost something. */
+    skips.ask.number++;
+    assert_status(lane_next(&skips, 0, false), DIBS_LOST);
+    /* It never heard of what it was handed, and the other died at its work. */
+    queue_sleep(dead.ask.span_ms);
+    assert_status(lane_next(&lives, 0, false), DIBS_OK);
+    st = queue_stats(t);
+    IN_TIME(st.lanes == 1);
+    assert_int_equal(st.out, 1);
+    assert_int_equal(st.ready, LANES - 1);
+    lane_leave(&lives);
+    st = queue_stats(t);
+    assert_int_equal(st.out, 0);
+    assert_int_equal(st.ready, LANES);
+}
+
 static void a_lane_that_is_tended_lives(void **state)
 {
     contract *t = *state;
@@ -842,6 +882,7 @@ int contract_queue_care(void)
         CONTRACT_TEST(dead_client_items_back_in_one_span),
         CONTRACT_TEST(what_was_not_heard_of_is_not_charged),
         CONTRACT_TEST(a_lane_that_leaves_returns_uncounted),
+        CONTRACT_TEST(no_item_is_out_without_a_lane),
         CONTRACT_TEST(a_lane_that_is_tended_lives),
         CONTRACT_TEST(an_item_is_dead_after_its_tries),
         CONTRACT_TEST(unbegun_attempts_do_not_count),
