@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "fuzz.h"
+#include "fuzz_queue.h"
 #include "store/store.h"
 
 #define fuzz_owner "0123456789abcdef0123456789abcdef"
@@ -222,10 +223,11 @@ static inline void fuzz_step(dibs__store *st, int which, dibsx_nsec deadline)
     dibs_error err = {0};
     dibs_status rc;
 
-    which %= 22;
+    which %= 22 + FUZZ_QUEUE_STEPS;
     rc = which < 10   ? fuzz_lease_step(st, which, deadline, &err)
          : which < 17 ? fuzz_other_step(st, which, deadline, &err)
-                      : fuzz_coord_step(st, which, deadline, &err);
+         : which < 22 ? fuzz_coord_step(st, which, deadline, &err)
+                      : fuzz_queue_step(st, which - 22, deadline, &err);
     REQUIRE(rc >= DIBS_OK && rc <= DIBS_FORKED);
     REQUIRE(memchr(err.message, '\0', sizeof(err.message)));
 }

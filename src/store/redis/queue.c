@@ -401,7 +401,8 @@ read_answer(const redisReply *reply, bool brief, dibs__reserve *ask,
         (reply->elements - head) % size != 0 ||
         !dibs__reply_int(dibs__reply_item(reply, brief ? 0 : 1), &stamp) ||
         stamp <= 0 ||
-        !dibs__reply_int(dibs__reply_item(reply, head - 1), &ask->due_ms))
+        !dibs__reply_int(dibs__reply_item(reply, head - 1), &ask->due_ms) ||
+        ask->due_ms < -1)
         return dibs__reply_odd(err);
     if (!brief && !read_results(dibs__reply_item(reply, 2), ask))
         return dibs__reply_odd(err);
