@@ -88,9 +88,11 @@ void dibs__hold_publish(dibs_queue *q)
 
 dibsx_nsec dibs__hold_limit(dibsx_nsec sent_at, int64_t limit_ms)
 {
+    int64_t span_ms = limit_ms - limit_ms / DRIFT_PART - DRIFT_MS;
+
     if (limit_ms <= 0)
         return DIBSX_NEVER;
-    return dibsx_after_ms(sent_at, limit_ms - limit_ms / DRIFT_PART - DRIFT_MS);
+    return dibsx_after_ms(sent_at, span_ms > 0 ? span_ms : 0);
 }
 
 void dibs__hold_take(dibs_queue *q, dibs_item *item, dibsx_nsec sent_at)

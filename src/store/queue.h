@@ -67,7 +67,7 @@ typedef struct dibs__delivery {
     dibs__token token;
     uint32_t lost; /* earlier deliveries that ended without a word */
     int32_t priority;
-    int64_t limit_ms; /* left of its limit; 0: it has none */
+    int64_t limit_ms; /* left of its limit, 1 at least; 0: it has none */
     const void *data; /* borrowed for the call */
     size_t len;
 } dibs__delivery;

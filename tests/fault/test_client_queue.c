@@ -376,6 +376,37 @@ static void a_shorter_limit_holds_without_its_answer(void **state)
     dibs_close(cl);
 }
 
+/* Less than the drift of clocks: nothing is left of it to believe in. */
+static void a_limit_below_the_drift_is_over_at_once(void **state)
+{
+    world *w = *state;
+    dibs_queue *other = open_queue(w->other, NULL);
+
+    for (int64_t limit_ms = 1; limit_ms <= 3; limit_ms++) {
+        dibs_queue *q = open_queue(w->one, NULL);
+        dibs_queue *brief =
+            open_queue(w->one, DIBS_QUEUE_OPTS(.limit_ms = limit_ms));
+        dibs_item *item, *again;
+
+        push(other);
+        item = reserve(q);
+        CHECK(DIBS_OK, dibs_item_extend(item, limit_ms, err));
+        again = reserve(other);
+        CHECK(DIBS_LOST, dibs_item_check(item));
+        ack(again);
+        dibs_item_free(item);
+        push(other);
+        item = reserve(brief);
+        again = reserve(other);
+        CHECK(DIBS_LOST, dibs_item_check(item));
+        ack(again);
+        dibs_item_free(item);
+        dibs_queue_free(brief);
+        dibs_queue_free(q);
+    }
+    dibs_queue_free(other);
+}
+
 /* The thread that asked for the extension has gone, so that the ack sends it. */
 static void an_ack_sends_the_extension_before_it(void **state)
 {
@@ -903,6 +934,7 @@ int main(void)
         WORLD_TEST(a_request_ends_with_its_lane),
         WORLD_TEST(an_item_may_be_freed_while_it_is_extended),
         WORLD_TEST(a_shorter_limit_holds_without_its_answer),
+        WORLD_TEST(a_limit_below_the_drift_is_over_at_once),
         WORLD_TEST(an_ack_sends_the_extension_before_it),
         WORLD_TEST(a_loss_is_told_after_an_extension_without_an_answer),
         WORLD_TEST(a_callback_learns_what_became_of_an_ack),

@@ -503,8 +503,10 @@ static dibs_status answer(dibs__shelf *sh, const dibs__item *item)
         return dibsx_fail(sh->err, DIBS_INTERNAL, "an item has no data");
     if (rc != DIBS_OK)
         return rc;
-    if (item->limit_us > sh->now_us)
-        delivery.limit_ms = (item->limit_us - sh->now_us + 999) / 1000;
+    if (item->limit_us > 0)
+        delivery.limit_ms = item->limit_us > sh->now_us
+                                ? (item->limit_us - sh->now_us + 999) / 1000
+                                : 1;
     delivery.len = (size_t)dibs__sql.column_bytes(stmt, 0);
     dibsx_buf_add(out, &delivery, sizeof(delivery));
     if (delivery.len > 0)

@@ -413,8 +413,9 @@ BEGIN
     IF cardinality(a_ids) > 0 THEN
         SELECT string_agg(concat(' ', i.id, ' ', i.fence, ' ', i.attempts, ' ',
                                  i.lost, ' ', i.priority, ' ',
-                                 (greatest(i.limit_us - st.at_us, 0) + 999)
-                                 / 1000), '' ORDER BY i.fence),
+                                 CASE WHEN i.limit_us > 0 THEN
+                                 (greatest(i.limit_us - st.at_us, 1) + 999)
+                                 / 1000 ELSE 0 END), '' ORDER BY i.fence),
                array_agg(i.id ORDER BY i.fence)
         INTO v_words, a_ids
         FROM @schema@.item AS i WHERE i.id = ANY (a_ids);

@@ -24,8 +24,8 @@ local function show(item, entry, field)
     local data = data_of(item)
 
     for _, word in ipairs({entry.plain, item.lost, item.priority,
-                           limit and math.ceil((limit - now) / 1000) or 0,
-                           data}) do
+                           limit and math.max(1, math.ceil((limit - now) / 1000))
+                           or 0, data}) do
         answer[#answer + 1] = word
     end
     bytes, count = bytes + #data, count + 1
