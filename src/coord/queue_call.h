@@ -35,9 +35,10 @@ struct dibs__queue_call {
     void (*free)(dibs__queue_call *call, bool told);
 };
 
-/* A thread or a call that waits for the outcome of a settlement. */
+/* A thread or a call that waits for the outcome of a settlement. A thread sleeps on one
+ * condition for all that it waits for: whatever ends or is due wakes it. */
 typedef struct dibs__settler {
-    pthread_cond_t cond;    /* of the thread */
+    pthread_cond_t *cond;   /* of the thread */
     dibs__queue_call *call; /* NULL: a thread waits */
     bool over;
     dibs_status rc;

@@ -150,7 +150,7 @@ static void tell_settler(dibs_item *item, dibs_status rc, const dibs_error *err)
     if (settler->call)
         dibs__queue_call_end(settler->call);
     else
-        pthread_cond_signal(&settler->cond);
+        pthread_cond_signal(settler->cond);
 }
 
 void dibs__hold_let_go(dibs_item *item)

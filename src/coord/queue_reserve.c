@@ -167,7 +167,7 @@ await_settled(dibs_item *item, dibs__settler *settler, dibs_error *err)
     while (!settler->over) {
         if (dibsx_now() >= deadline)
             return give_up(item, settler, err);
-        dibs__ask_go_on(q, &settler->cond, deadline);
+        dibs__ask_go_on(q, settler->cond, deadline);
     }
     if (settler->rc != DIBS_OK && err)
         *err = settler->err;
@@ -186,38 +186,36 @@ dibs_status dibs__settle_want(dibs_item *item, const dibs__settlement *how,
     return DIBS_OK;
 }
 
-/* Locks: cl->mutex, let go meanwhile. */
-static dibs_status
-settle_held(dibs_item *item, const dibs__settlement *how, dibs_error *err)
+/* Settles an item in hand. Locks: cl->mutex, let go meanwhile. */
+static dibs_status settle_held(dibs_item *item, const dibs__settlement *how,
+                               pthread_cond_t *cond, dibs_error *err)
 {
-    dibs__settler settler = {.over = false};
-    dibs_status rc = await_held(item, err);
+    dibs__settler settler = {.cond = cond};
+    dibs_status rc = dibs__settle_want(item, how, &settler, err);
 
-    if (rc == DIBS_OK && !dibsx_cond_init(&settler.cond))
-        rc = dibsx_nomem(err, "a settlement");
-    if (rc != DIBS_OK)
-        return rc;
-    rc = dibs__settle_want(item, how, &settler, err);
-    if (rc == DIBS_OK)
-        rc = await_settled(item, &settler, err);
-    pthread_cond_destroy(&settler.cond);
-    return rc;
+    return rc == DIBS_OK ? await_settled(item, &settler, err) : rc;
 }
 
 static dibs_status
 settle_item(dibs_item *item, const dibs__settlement *how, dibs_error *err)
 {
+    pthread_cond_t cond;
     dibs_status rc;
 
     if (!item)
         return dibsx_fail(err, DIBS_INVALID, "the item is NULL");
     if (!item->life)
         return dibs__token_settle(item, how, err);
+    if (!dibsx_cond_init(&cond))
+        return dibsx_nomem(err, "a settlement");
     rc = dibs__ask_begin(item->q, err);
-    if (rc != DIBS_OK)
-        return rc;
-    rc = settle_held(item, how, err);
-    dibs__ask_end(item->q);
+    if (rc == DIBS_OK) {
+        rc = await_held(item, err);
+        if (rc == DIBS_OK)
+            rc = settle_held(item, how, &cond, err);
+        dibs__ask_end(item->q);
+    }
+    pthread_cond_destroy(&cond);
     return rc;
 }
 
@@ -305,7 +303,7 @@ ack_and_wait(dibs_item *item, dibs__waiter *w, dibsx_nsec deadline, bool *acked,
     if (rc != DIBS_OK)
         return rc;
     dibs__reserve_add(q, w);
-    rc = settle_held(item, &how, err);
+    rc = settle_held(item, &how, &w->cond, err);
     *acked = rc == DIBS_OK;
     if (*acked)
         return await_items(q, w, deadline, err);

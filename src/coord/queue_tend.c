@@ -53,7 +53,7 @@ bool dibs__ask_due(const dibs_queue *q, dibsx_nsec now, dibsx_nsec *until)
 
 static pthread_cond_t *settling_thread(const dibs_item *item)
 {
-    return item && item->settler && !item->settler->call ? &item->settler->cond
+    return item && item->settler && !item->settler->call ? item->settler->cond
                                                          : NULL;
 }
 

@@ -1,6 +1,7 @@
 /* test_client_queue.c - queues on a store that fails: lost answers, lost rings, outages. */
 /* SPDX-License-Identifier: MIT */
 #include "base/rand.h"
+#include "coord/queue.h"
 #include "core/client.h"
 #include "fault_world.h"
 
@@ -578,6 +579,62 @@ static void threads_share_requests(void **state)
     dibs_queue_free(q);
 }
 
+static void *do_ack_next(void *arg)
+{
+    call *c = arg;
+
+    c->rc = dibs_item_ack_next(&c->item, WORLD_BOUND_MS, NULL);
+    return NULL;
+}
+
+/* It waits for its ack and for the next item. */
+static void await_wanted(dibs_queue *q)
+{
+    dibsx_nsec end = dibsx_after_ms(dibsx_now(), WORLD_BOUND_MS);
+    bool wants = false;
+
+    while (!wants) {
+        IN_TIME(dibsx_now() < end);
+        usleep(1000);
+        pthread_mutex_lock(&q->cl->mutex);
+        wants = q->wanted.first && q->waiters.first;
+        pthread_mutex_unlock(&q->cl->mutex);
+    }
+}
+
+/* The thread whose request was under way has no other one to send. A thread that is not
+ * woken sleeps for a second. */
+static void a_thread_that_acks_and_waits_sends_the_next(void **state)
+{
+    world *w = *state;
+    gate g = {.w = w, .step = DIBS__STEP_RESERVE};
+    call sends = {.q = open_queue(w->one, NULL)}, waits = {.q = sends.q};
+    dibsx_nsec opened_at;
+
+    for (int i = 0; i < 3; i++)
+        push(sends.q);
+    sends.item = reserve(sends.q);
+    waits.item = reserve(sends.q);
+    world_during(w, DIBS__STEP_RESERVE, hang_in_gate, &g);
+    assert_int_equal(pthread_create(&sends.thread, NULL, do_ack, &sends), 0);
+    await_at_least(&g.inside, 1);
+    assert_int_equal(pthread_create(&waits.thread, NULL, do_ack_next, &waits),
+                     0);
+    await_wanted(sends.q);
+    world_during(w, DIBS__STEP_RESERVE, NULL, NULL);
+    opened_at = dibsx_now();
+    atomic_store(&g.open, true);
+    pthread_join(sends.thread, NULL);
+    pthread_join(waits.thread, NULL);
+    IN_TIME(dibsx_now() < dibsx_after_ms(opened_at, 500));
+    assert_status(sends.rc, DIBS_OK);
+    assert_status(waits.rc, DIBS_OK);
+    assert_int_equal(stats(w).acked, 2);
+    dibs_item_free(sends.item);
+    ack(waits.item);
+    dibs_queue_free(sends.q);
+}
+
 static void *do_reserve(void *arg)
 {
     call *c = arg;
@@ -939,6 +996,7 @@ int main(void)
         WORLD_TEST(a_loss_is_told_after_an_extension_without_an_answer),
         WORLD_TEST(a_callback_learns_what_became_of_an_ack),
         WORLD_TEST(threads_share_requests),
+        WORLD_TEST(a_thread_that_acks_and_waits_sends_the_next),
         WORLD_TEST(a_lost_ring_costs_a_second),
         WORLD_TEST(a_place_is_given_up),
         WORLD_TEST(a_full_queue_refuses_or_waits),
