@@ -174,6 +174,7 @@ static void announce_loss(dibs_item *item)
         return;
     item->refs++;
     dibsx_fifo_push(&q->lost, &item->node);
+    /* Without a thread for it the timer of the queue tries again. */
     (void)dibs__worker_add(q->cl, &q->all->lost_job);
 }
 

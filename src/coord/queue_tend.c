@@ -134,6 +134,12 @@ static void end_late_waits(dibs_queue *q, dibsx_nsec now)
     }
 }
 
+/* Whether a loss is to be announced that no thread will come to. */
+static bool is_untold(const dibs_queue *q)
+{
+    return q->lost.first && !q->calling && !q->all->lost_job.queued;
+}
+
 void dibs__tend_set(dibs_queue *q)
 {
     dibsx_nsec now = dibsx_now(), soon = dibsx_after_ms(now, RETRY_MS);
@@ -147,6 +153,8 @@ void dibs__tend_set(dibs_queue *q)
     (void)dibs__ask_due(q, now, &until);
     if (until < at && !find_thread(q) && !q->job.queued)
         at = until > soon ? until : soon;
+    if (is_untold(q) && soon < at)
+        at = soon;
     if (q->freed || q->cl->closing)
         at = DIBSX_NEVER;
     dibs__timer_set(q->cl, &q->timer, at);
@@ -177,6 +185,8 @@ void dibs__tend_fire(dibs_client *cl, dibs__timer *timer, dibsx_nsec now)
 
     end_late(q, now);
     end_late_waits(q, now);
+    if (is_untold(q))
+        (void)dibs__worker_add(cl, &q->all->lost_job);
     dibs__ask_pass_on(q);
     if (dibs__consumer_tend_at(&q->machine) > now)
         dibs__tend_set(q);

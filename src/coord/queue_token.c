@@ -151,6 +151,7 @@ dibs_status dibs_item_detach(dibs_item *item, char out[DIBS_ITEM_TOKEN_SIZE],
         dibs__hold_lose_all(q);
     } else if (rc == DIBS_UNKNOWN && !q->driving) {
         dibs__ask_leave(q);
+        dibs__tend_set(q);
     }
     dibs__ask_end(q);
     return rc;

@@ -1,5 +1,6 @@
 /* test_client_queue.c - queues on a store that fails: lost answers, lost rings, outages. */
 /* SPDX-License-Identifier: MIT */
+#include "base/alloc.h"
 #include "base/rand.h"
 #include "coord/queue.h"
 #include "core/client.h"
@@ -190,6 +191,27 @@ static void a_client_cut_off_learns_of_its_loss(void **state)
     ack(reserve(q));
     dibs_queue_free(q);
     dibs_queue_free(other);
+}
+
+/* The first thread of callbacks cannot be made when the limit is over. */
+static void a_loss_is_told_when_there_is_a_thread(void **state)
+{
+    world *w = *state;
+    losses l = {0};
+    dibs_queue *q =
+        open_queue(w->one, DIBS_QUEUE_OPTS(.ttl_ms = 60000, .limit_ms = 100,
+                                           .on_lost = note_item, .arg = &l));
+    dibs_item *item;
+
+    push(q);
+    item = reserve(q);
+    IN_TIME(dibs_item_check(item) == DIBS_OK);
+    dibsx_alloc_fail_at(1);
+    await_item_loss(&l);
+    assert_true(dibsx_alloc_count() > 1);
+    dibsx_alloc_fail_at(0);
+    dibs_item_free(item);
+    dibs_queue_free(q);
 }
 
 /* Steps hang in it until it is opened. */
@@ -986,6 +1008,7 @@ int main(void)
         WORLD_TEST(a_reserve_goes_on_while_the_store_is_away),
         WORLD_TEST(due_after_reconnect),
         WORLD_TEST(a_client_cut_off_learns_of_its_loss),
+        WORLD_TEST(a_loss_is_told_when_there_is_a_thread),
         WORLD_TEST(requests_that_hang_delay_no_loss),
         WORLD_TEST(a_callback_delays_those_of_its_queue_alone),
         WORLD_TEST(a_request_ends_with_its_lane),
