@@ -1,5 +1,5 @@
-/* test_cluster_silent.c - a master that is there and does not answer: lanes and watches on
- * the other masters go on. */
+/* test_cluster_silent.c - a master that is there and does not answer, or only that it cannot
+ * now: lanes and watches on the other masters go on. */
 /* SPDX-License-Identifier: MIT */
 #include "cluster_stage.h"
 
@@ -9,8 +9,8 @@
 #include <pthread.h>
 
 enum {
-    SILENT = 3,
-    NAMES = 9
+    SILENT = 6,
+    NAMES = 12
 }; /* the first of the names are on the silent master */
 
 typedef struct scene {
@@ -130,6 +130,30 @@ static void lanes_of_others_are_tended(void **state)
     assert_true(dibsx_is_away(
         st->ops->queue->tend(st, lanes, SILENT,
                              dibsx_after_ms(dibsx_now(), 200), NULL)));
+    end_scene(&sc);
+    dibs__store_close(st);
+}
+
+/* It answers at once that it cannot write now, and its calls are made again. */
+static void lanes_beside_a_refusal_are_tended(void **state)
+{
+    dibs__tend lanes[NAMES];
+    dibs__store *st = open_store();
+    scene sc;
+
+    (void)state;
+    set_scene(&sc, "", "refused");
+    for (size_t i = 0; i < NAMES; i++)
+        open_lane(st, sc.names[i], &lanes[i]);
+    assert_true(server_tell(sc.silent, "CONFIG", "SET", "min-replicas-to-write",
+                            "9", NULL));
+    for (int i = 0; i < 3; i++) {
+        expect_tended(st, lanes, 600);
+        for (size_t k = 0; k < SILENT; k++)
+            assert_status(lanes[k].rc, DIBS_UNAVAIL);
+    }
+    assert_true(server_tell(sc.silent, "CONFIG", "SET", "min-replicas-to-write",
+                            "0", NULL));
     end_scene(&sc);
     dibs__store_close(st);
 }
@@ -285,6 +309,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lanes_of_others_are_tended),
+        cmocka_unit_test(lanes_beside_a_refusal_are_tended),
         cmocka_unit_test(items_of_others_are_kept),
         cmocka_unit_test(heads_of_others_are_read),
         cmocka_unit_test(a_watch_on_another_master_looks),

@@ -1,8 +1,9 @@
 /* spread.c - makes calls for several slots of a cluster; see spread.h.
  *
  * First the calls to servers that did not fail the last time. A server that fails
- * now is left, and its other calls come with those that come last: they share the
- * time that one server has. */
+ * now is left, whether it is silent or asks for patience, and its other calls come
+ * with those that come last: they share the time that one server has. Slots without
+ * a server are alike. */
 /* SPDX-License-Identifier: MIT */
 #include "store/redis/cluster/spread.h"
 #include "base/alloc.h"
@@ -12,6 +13,7 @@ typedef struct tour {
     const dibs__spread *sp;
     bool *done;
     bool answered;
+    bool left[DIBS__MEMBERS_MAX + 1]; /* servers by their number; 0: none */
     size_t failed_at; /* the first that failed; sp->count: none */
     dibs_status rc;
     dibs_error why;
@@ -24,7 +26,8 @@ static dibsx_nsec limit_wait(const dibs__spread *sp)
     return until < sp->deadline ? until : sp->deadline;
 }
 
-static void make_call(tour *tr, size_t i, dibsx_nsec until)
+/* The call to a server, by its number. */
+static void make_call(tour *tr, size_t i, int server, dibsx_nsec until)
 {
     const dibs__spread *sp = tr->sp;
     dibs_error why = {0};
@@ -40,6 +43,8 @@ static void make_call(tour *tr, size_t i, dibsx_nsec until)
         tr->answered = true;
         return;
     }
+    if (dibsx_is_away(rc))
+        tr->left[server] = true;
     tr->rc = tr->failed_at == sp->count || tr->rc == rc ? rc : DIBS_UNKNOWN;
     if (i < tr->failed_at) {
         tr->failed_at = i;
@@ -61,10 +66,10 @@ static void finish_server(tour *tr, size_t first)
     bool failing;
     int server = find_server(tr, first, &failing);
 
-    make_call(tr, first, until);
+    make_call(tr, first, server, until);
     for (size_t i = first + 1; i < tr->sp->count; i++)
         if (!tr->done[i] && find_server(tr, i, &failing) == server)
-            make_call(tr, i, until);
+            make_call(tr, i, server, until);
 }
 
 static void make_calls(tour *tr)
@@ -72,9 +77,10 @@ static void make_calls(tour *tr)
     bool failing;
 
     for (size_t i = 0; i < tr->sp->count; i++) {
-        (void)find_server(tr, i, &failing);
-        if (!failing)
-            make_call(tr, i, limit_wait(tr->sp));
+        int server = find_server(tr, i, &failing);
+
+        if (!failing && !tr->left[server])
+            make_call(tr, i, server, limit_wait(tr->sp));
     }
     for (size_t i = 0; i < tr->sp->count; i++)
         if (!tr->done[i])
