@@ -145,7 +145,7 @@ static size_t fill_round(const dibs_client *cl, session *se, dibsx_nsec now)
 
 /* A store that hangs is asked again before the shortest ttl is over, and holds up no
  * caller that leaves. Locks: none held. */
-static void
+static dibs_status
 send_items(dibs_client *cl, dibs__meet *items, size_t count, dibsx_nsec sent_at)
 {
     dibsx_nsec deadline = dibs__client_deadline(cl, sent_at);
@@ -164,11 +164,10 @@ send_items(dibs_client *cl, dibs__meet *items, size_t count, dibsx_nsec sent_at)
     dibs__meet_clear(items, count, DIBS_UNAVAIL);
     if (rc == DIBS_OK)
         rc = cl->st->ops->roster->meet(cl->st, items, count, deadline, NULL);
-    if (rc == DIBS_OK)
-        return;
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; rc != DIBS_OK && i < count; i++)
         if (items[i].rc != DIBS_OK)
             items[i].rc = rc;
+    return rc;
 }
 
 static void unlist_seat(session *se, dibs__session_seat *seat)
@@ -233,16 +232,19 @@ take_answer(session *se, dibs__session_seat *seat, const dibs__meet *item)
     seat->hurried = false;
 }
 
-/* The first item without an answer is the one that its server kept waiting for: a step
- * ends there. */
-static void mark_silent(session *se, size_t count)
+/* A step that fails ends at the first item without an answer, which its server kept
+ * waiting for. In one that is done all of these are of servers that did not answer. */
+static void mark_silent(session *se, size_t count, dibs_status rc)
 {
-    size_t i = 0;
+    bool goes_on = true;
 
-    while (i < count && !dibsx_is_away(se->items[i].rc))
-        i++;
-    if (i < count && se->round[i].seat)
-        se->round[i].seat->is_silent = true;
+    for (size_t i = 0; i < count && goes_on; i++) {
+        if (!dibsx_is_away(se->items[i].rc))
+            continue;
+        if (se->round[i].seat)
+            se->round[i].seat->is_silent = true;
+        goes_on = rc == DIBS_OK;
+    }
 }
 
 /* Thread: a worker. */
@@ -250,6 +252,7 @@ static void send_rounds(dibs_client *cl, dibs__job *job)
 {
     session *se = session_of_job(job);
     dibsx_nsec sent_at;
+    dibs_status rc;
     size_t count;
 
     if (se->sending)
@@ -257,9 +260,9 @@ static void send_rounds(dibs_client *cl, dibs__job *job)
     se->sending = true;
     while ((count = fill_round(cl, se, sent_at = dibsx_now())) > 0) {
         pthread_mutex_unlock(&cl->mutex);
-        send_items(cl, se->items, count, sent_at);
+        rc = send_items(cl, se->items, count, sent_at);
         pthread_mutex_lock(&cl->mutex);
-        mark_silent(se, count);
+        mark_silent(se, count, rc);
         for (size_t i = 0; i < count; i++) {
             dibs__session_seat *seat = se->round[i].seat;
 
@@ -409,6 +412,6 @@ void dibs__session_leave(dibs_client *cl, dibs__session_seat *seat)
     if (item.fence == 0)
         return;
     pthread_mutex_unlock(&cl->mutex);
-    send_items(cl, &item, 1, dibsx_now());
+    (void)send_items(cl, &item, 1, dibsx_now());
     pthread_mutex_lock(&cl->mutex);
 }

@@ -93,7 +93,8 @@ typedef struct dibs__roster_ops {
     /* Does up to DIBS__MEET_MAX items, one after the other; each is one atomic change
      * with its own status. One that opens or breaks a generation tells "roster:NAME"
      * of it, as DIBS__NOTICE_OPENED or _BROKEN with its number. DIBS_OK: each item
-     * has its rc. Otherwise it is as for other steps, where rc is not DIBS_OK. */
+     * has its rc, which is DIBS_UNAVAIL or DIBS_UNKNOWN if its server, one of several,
+     * did not answer. Otherwise it is as for other steps, where rc is not DIBS_OK. */
     dibs_status (*meet)(struct dibs__store *st, dibs__meet *items, size_t count,
                         dibsx_nsec deadline, dibs_error *err);
 

@@ -158,6 +158,46 @@ static void lanes_beside_a_refusal_are_tended(void **state)
     dibs__store_close(st);
 }
 
+static void expect_met(dibs__store *st, dibs__meet *seats, bool all)
+{
+    CHECK(DIBS_OK,
+          st->ops->roster->meet(st, seats, NAMES,
+                                dibsx_after_ms(dibsx_now(),
+                                               all ? 5000 : pace_ms(600)),
+                                err));
+    for (size_t i = all ? 0 : SILENT; i < NAMES; i++)
+        CHECK(DIBS_OK, seats[i].rc);
+    for (size_t i = 0; !all && i < SILENT; i++)
+        assert_true(dibsx_is_away(seats[i].rc));
+}
+
+static void seats_of_others_are_kept(void **state)
+{
+    dibs__meet seats[NAMES];
+    dibs__store *st = open_store();
+    scene sc;
+
+    (void)state;
+    set_scene(&sc, "", "seat");
+    for (size_t i = 0; i < NAMES; i++)
+        seats[i] = (dibs__meet){.name = sc.names[i],
+                                .id = "0123456789abcdef0123456789abcdef",
+                                .verb = DIBS__SIT,
+                                .ttl_ms = 600000,
+                                .who = ""};
+    expect_met(st, seats, true);
+    for (size_t i = 0; i < NAMES; i++) {
+        seats[i].fence = seats[i].number;
+        seats[i].verb = DIBS__KEEP;
+    }
+    expect_met(st, seats, true);
+    server_pause(sc.silent);
+    for (int i = 0; i < 3; i++)
+        expect_met(st, seats, false);
+    end_scene(&sc);
+    dibs__store_close(st);
+}
+
 static dibs_item *take_item(dibs_queue *queue)
 {
     dibs_item *item = NULL;
@@ -310,6 +350,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lanes_of_others_are_tended),
         cmocka_unit_test(lanes_beside_a_refusal_are_tended),
+        cmocka_unit_test(seats_of_others_are_kept),
         cmocka_unit_test(items_of_others_are_kept),
         cmocka_unit_test(heads_of_others_are_read),
         cmocka_unit_test(a_watch_on_another_master_looks),

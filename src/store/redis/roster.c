@@ -6,6 +6,7 @@
 #include "base/fail.h"
 #include "store/meet.h"
 #include "store/redis/cluster/slot_keys.h"
+#include "store/redis/cluster/spread.h"
 #include "store/redis/redis_store.h"
 #include "store/redis/roster_list.h"
 #include "store/redis/script.h"
@@ -121,11 +122,55 @@ meet_page(dibs__redis *rd, dibs__route *route, dibs__meet *items, size_t count,
     return rc;
 }
 
+/* The items of a step in a cluster. */
+typedef struct meeting {
+    dibs__redis *rd;
+    dibs__route *route;
+    dibs__meet *items;
+} meeting;
+
+static int slot_of_item(void *arg, size_t i)
+{
+    const meeting *mt = arg;
+    char keys[DIBS__ROSTER_KEYS][DIBS__KEY_MAX];
+
+    dibs__keys_of_roster(mt->items[i].name, keys);
+    return dibs__slot_of(keys[0], strlen(keys[0]));
+}
+
+static dibs_status
+meet_one(void *arg, size_t i, dibsx_nsec until, dibs_error *err)
+{
+    const meeting *mt = arg;
+    dibs_status rc = meet_page(mt->rd, mt->route, &mt->items[i], 1, until, err);
+
+    if (rc != DIBS_OK)
+        mt->items[i].rc = rc;
+    return rc;
+}
+
+/* A server may take half of the time, or all if nothing else waits for it. */
+static dibs_status
+meet_in_cluster(meeting *mt, size_t count, dibsx_nsec deadline, dibs_error *err)
+{
+    int64_t all_ms = dibsx_wait_ms(deadline, dibsx_now());
+    const dibs__spread spread = {.cluster = mt->rd->cluster,
+                                 .count = count,
+                                 .patience_ms = count > 1 && all_ms > 0
+                                                    ? all_ms / 2 + 1
+                                                    : all_ms,
+                                 .deadline = deadline,
+                                 .slot = slot_of_item,
+                                 .call = meet_one,
+                                 .arg = mt};
+
+    return dibs__spread_run(&spread, err);
+}
+
 static dibs_status meet_all(struct dibs__store *st, dibs__meet *items,
                             size_t count, dibsx_nsec deadline, dibs_error *err)
 {
     dibs__redis *rd = dibs__redis_of(st);
-    size_t page = rd->cluster ? 1 : PAGE;
     dibs__route *route = rd->renewals;
     dibs_status rc = DIBS_OK;
 
@@ -133,8 +178,13 @@ static dibs_status meet_all(struct dibs__store *st, dibs__meet *items,
         if (items[i].verb != DIBS__KEEP)
             route = rd->steps;
     dibs__meet_clear(items, count, DIBS_UNAVAIL);
+    if (rd->cluster) {
+        meeting mt = {.rd = rd, .route = route, .items = items};
+
+        return meet_in_cluster(&mt, count, deadline, err);
+    }
     for (size_t i = 0, few; i < count && rc == DIBS_OK; i += few) {
-        few = count - i < page ? count - i : page;
+        few = count - i < PAGE ? count - i : PAGE;
         rc = meet_page(rd, route, items + i, few, deadline, err);
         for (size_t k = i; rc != DIBS_OK && k < i + few; k++)
             items[k].rc = rc;
