@@ -174,19 +174,29 @@ dibs__reader_group_enter(dibs__reader_group *g, int64_t wait_ms, bool at_end,
     return rc;
 }
 
+static dibs_status check_turn(const dibs__reader_group *g, dibs_error *err)
+{
+    return dibs__reader_group_holds(g)
+               ? DIBS_OK
+               : dibsx_fail(err, DIBS_LOST,
+                            "another reader of the group may have the turn "
+                            "now");
+}
+
 dibs_status dibs__reader_group_keep(dibs__reader_group *g, uint64_t position,
                                     dibs_error *err)
 {
     uint64_t there;
     bool found;
-    dibs_status rc = DIBS_OK;
+    dibs_status rc = check_turn(g, err);
 
-    if (!dibs__reader_group_holds(g))
-        return dibsx_fail(err, DIBS_LOST,
-                          "another reader of the group may have the turn now");
-    /* While the lease is held no other has written: the version is one of ours. */
-    if (g->unsure)
+    /* If the lease is held yet after the read no other has written: the version is one of
+     * ours. */
+    if (rc == DIBS_OK && g->unsure) {
         rc = read_position(g, &found, &there, err);
+        if (rc == DIBS_OK)
+            rc = check_turn(g, err);
+    }
     if (rc == DIBS_OK)
         rc = write_position(g, true, position, err);
     if (rc == DIBS_STALE)

@@ -5,15 +5,21 @@
 
 enum { BRIEF_MS = 50 };
 
-static dibs_reader *join_group(world *w)
+static dibs_reader *join_as(dibs_client *cl, int64_t ttl_ms)
 {
     dibs_reader *reader = NULL;
 
-    CHECK(DIBS_OK, dibs_reader_new(w->one, "t",
-                                   DIBS_READER_OPTS(.start = DIBS_FROM_START,
-                                                    .group = "g"),
-                                   &reader, err));
+    CHECK(DIBS_OK,
+          dibs_reader_new(cl, "t",
+                          DIBS_READER_OPTS(.start = DIBS_FROM_START,
+                                           .group = "g", .ttl_ms = ttl_ms),
+                          &reader, err));
     return reader;
+}
+
+static dibs_reader *join_group(world *w)
+{
+    return join_as(w->one, 0);
 }
 
 static void append_one(world *w)
@@ -81,12 +87,46 @@ static void a_cancel_ends_the_wait_for_a_store(void **state)
     dibs_reader_free(reader);
 }
 
+/* The next reader has its turn while the read of the one before is under way. */
+static void take_the_turn(void *arg)
+{
+    dibs_reader *next = arg;
+
+    expect_one(next);
+    expect_one(next);
+    CHECK(DIBS_OK, dibs_reader_commit(next, err));
+}
+
+/* Its last write had no answer, so that it reads which version is there. */
+static void a_displaced_reader_keeps_nothing(void **state)
+{
+    world *w = *state;
+    dibs_reader *reader = join_as(w->one, pace_ms(1000));
+    dibs_reader *next = join_as(w->other, 0);
+
+    for (int i = 0; i < 3; i++)
+        append_one(w);
+    expect_one(reader);
+    world_fault(w, DIBS__STEP_PUT, DIBS__FAULT_DROP_BEFORE, -1);
+    CHECK(DIBS_UNKNOWN, dibs_reader_commit(reader, err));
+    world_heal(w);
+    world_fault(w, DIBS__STEP_RENEW, DIBS__FAULT_DROP_BEFORE, -1);
+    world_during(w, DIBS__STEP_GET, take_the_turn, next);
+    CHECK(DIBS_LOST, dibs_reader_commit(reader, err));
+    world_heal(w);
+    expect_one(next);
+    CHECK(DIBS_OK, dibs_reader_commit(next, err));
+    dibs_reader_free(reader);
+    dibs_reader_free(next);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         WORLD_TEST(a_wait_for_the_turn_goes_on),
         WORLD_TEST(a_wait_that_is_over_says_that_the_store_is_away),
         WORLD_TEST(a_cancel_ends_the_wait_for_a_store),
+        WORLD_TEST(a_displaced_reader_keeps_nothing),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
