@@ -161,7 +161,8 @@ DIBS_API void dibs_lock_cancel(dibs_lock *lock);
  * by renewing it. The lease counts as a reader's until an upgrade or a downgrade
  * has succeeded, because a renewal does not tell its mode.
  *   DIBS_OK       held
- *   DIBS_LOST     that owner no longer holds the name under that fence
+ *   DIBS_LOST     that owner no longer holds the name under that fence, or the
+ *                 answer came after the ttl
  *   DIBS_INVALID  the handle is in use, or owner or fence is malformed
  *   DIBS_UNAVAIL, DIBS_UNKNOWN  not held; repeat the call within the ttl */
 DIBS_API DIBS_MUST_CHECK dibs_status dibs_lock_adopt(dibs_lock *lock,

@@ -243,6 +243,37 @@ static void an_acceptance_without_an_answer_is_asked_again(void **state)
     pair_close(&pr);
 }
 
+/* The store does it so late that the ttl, counted from the request, is over. */
+static void a_lease_that_comes_too_late_is_not_held(void **state)
+{
+    world *w = *state;
+    dibs_lock *lock = world_lock(w->one, "k",
+                                 DIBS_LOCK_OPTS(.ttl_ms = pace_ms(1500),
+                                                .wait_ms = WORLD_BOUND_MS));
+    dibs_lock *heir =
+        world_lock(w->other, "k",
+                   DIBS_LOCK_OPTS(.ttl_ms = 300, .wait_ms = WORLD_BOUND_MS));
+    char token[DIBS_TOKEN_SIZE], owner[DIBS_OWNER_SIZE];
+    uint64_t fence;
+
+    CHECK(DIBS_OK, dibs_lock_acquire(lock, err));
+    CHECK(DIBS_OK, dibs_lock_transfer(lock, token, err));
+    world_delay(w, DIBS__STEP_CONVERT, 400);
+    CHECK(DIBS_LOST, dibs_lock_accept(heir, token, err));
+    assert_int_equal(dibs_lock_state_get(heir), DIBS_LOCK_FREE);
+    CHECK(DIBS_OK, dibs_lock_acquire(lock, err));
+    dibs_lock_owner(lock, owner);
+    fence = dibs_lock_fence(lock);
+    dibs_lock_leave(lock);
+    world_delay(w, DIBS__STEP_RENEW, 400);
+    CHECK(DIBS_LOST, dibs_lock_adopt(heir, owner, fence, err));
+    assert_int_equal(dibs_lock_state_get(heir), DIBS_LOCK_FREE);
+    world_heal(w);
+    CHECK(DIBS_OK, dibs_lock_acquire(heir, err));
+    dibs_lock_free(heir);
+    dibs_lock_free(lock);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -254,6 +285,7 @@ int main(void)
         WORLD_TEST(closing_ends_a_conversion_that_waits),
         WORLD_TEST(a_renewal_that_was_due_is_not_sent_in_a_conversion),
         WORLD_TEST(an_acceptance_without_an_answer_is_asked_again),
+        WORLD_TEST(a_lease_that_comes_too_late_is_not_held),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -35,17 +35,28 @@ dibs_status dibs__adopt_prepare(dibs_lock *lock, dibs_error *err)
     return rc;
 }
 
-void dibs__adopt_hold(dibs_lock *lock, const dibs__adopted *ad, bool sure)
+dibs_status dibs__adopt_hold(dibs_lock *lock, const dibs__adopted *ad,
+                             bool sure, dibs_error *err)
 {
+    dibsx_nsec now = dibsx_now();
+
     dibs__lock_begin(lock, ad->owner);
     if (!sure)
         doubt_mode(lock);
     dibs__lease_adopted(&lock->lease, ad->owner, ad->fence, ad->sent_at,
-                        ad->left_ms, dibsx_now());
+                        ad->left_ms, now);
+    if (!dibs__lease_valid(&lock->lease, now)) {
+        dibs__lock_unlist(lock);
+        (void)dibs__lease_leave(&lock->lease);
+        return dibsx_fail(err, DIBS_LOST,
+                          "the lease on %s was over when the store answered",
+                          lock->name);
+    }
     dibs__reentry_name(lock);
     dibs__reentry_acquired(lock);
     dibs__keeper_watch(lock->cl, lock);
     dibs__count(&lock->cl->stats.held);
+    return DIBS_OK;
 }
 
 /* Locks: cl->mutex, let go for the step. */
@@ -65,10 +76,10 @@ adopt_lease(dibs_lock *lock, const char *owner, uint64_t fence, dibs_error *err)
         rc = dibs__renew_one(lock, &item, sent_at, err);
     if (rc != DIBS_OK)
         return rc;
-    dibs__adopt_hold(lock,
-                     &(dibs__adopted){owner, fence, sent_at, item.left_ms},
-                     false);
-    return DIBS_OK;
+    return dibs__adopt_hold(lock,
+                            &(dibs__adopted){owner, fence, sent_at,
+                                             item.left_ms},
+                            false, err);
 }
 
 bool dibs__owner_ok(const char *owner)

@@ -27,8 +27,10 @@ DIBS_MUST_CHECK dibs_status dibs__adopt_enter(dibs_lock *lock, dibs_error *err);
 DIBS_MUST_CHECK dibs_status dibs__adopt_prepare(dibs_lock *lock,
                                                 dibs_error *err);
 
-/* The handle holds the lease. `sure`: in the mode of its options. Locks:
- * cl->mutex. */
-void dibs__adopt_hold(dibs_lock *lock, const dibs__adopted *ad, bool sure);
+/* The handle holds the lease. `sure`: in the mode of its options. DIBS_LOST: the answer
+ * came too late, and the handle is free. Locks: cl->mutex. */
+DIBS_MUST_CHECK dibs_status dibs__adopt_hold(dibs_lock *lock,
+                                             const dibs__adopted *ad, bool sure,
+                                             dibs_error *err);
 
 #endif

@@ -162,9 +162,7 @@ static dibs_status accept_lease(dibs_lock *lock, const char *owner,
     got = (dibs__adopted){heir, ans.fence, sent_at, ans.left_ms};
     if (lock->traits->hears)
         rc = name_doorbell(lock, &got, conversion.ttl_ms, err);
-    if (rc == DIBS_OK)
-        dibs__adopt_hold(lock, &got, true);
-    return rc;
+    return rc == DIBS_OK ? dibs__adopt_hold(lock, &got, true, err) : rc;
 }
 
 dibs_status
