@@ -33,15 +33,14 @@ typedef struct dibs__serve_lease {
     dibs_lock *lock;              /* NULL: there is none, or none any more */
     char *text;                   /* its request, to compare with */
     char name[DIBS_NAME_MAX + 1];
-    char mode;       /* 'x', 's' or 'p' */
-    bool election;   /* a campaign */
-    bool discard;    /* the tender is to free the handle: it is in its list */
-    bool freeing;    /* some thread frees the handle */
-    bool converting; /* some thread converts the lease */
-    bool due;        /* ... and leaves the handle to the tender then */
-    bool yield, told_yield; /* it is asked for; the stream has said so */
-    int told;               /* the stage that the stream has told, or -1 */
-    dibs_error err;         /* of the refusal */
+    char mode;     /* 'x', 's' or 'p' */
+    bool election; /* a campaign */
+    bool discard;  /* the tender is to free the handle: it is in its list */
+    bool freeing, converting; /* some thread frees the handle, or uses it */
+    bool due;                 /* ... and leaves the handle to the tender then */
+    bool yield, told_yield;   /* it is asked for; the stream has said so */
+    int told;                 /* the stage that the stream has told, or -1 */
+    dibs_error err;           /* of the refusal */
 } dibs__serve_lease;
 
 struct dibs__serve_session {

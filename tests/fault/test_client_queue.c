@@ -4,7 +4,7 @@
 #include "base/rand.h"
 #include "coord/queue.h"
 #include "core/client.h"
-#include "fault_world.h"
+#include "queue_world.h"
 
 #include <dibs/queue_async.h>
 #include <pthread.h>
@@ -13,50 +13,6 @@
 #include <unistd.h>
 
 enum { THREADS = 8, PLACE_MS = 3000 };
-
-static dibs_queue *open_queue(dibs_client *cl, const dibs_queue_opts *opts)
-{
-    dibs_queue *q = NULL;
-
-    CHECK(DIBS_OK, dibs_queue_new(cl, "q", opts, &q, err));
-    return q;
-}
-
-static void push(dibs_queue *q)
-{
-    CHECK(DIBS_OK, dibs_queue_push(q, "x", 1, NULL, NULL, err));
-}
-
-static dibs_item *reserve(dibs_queue *q)
-{
-    dibs_item *item = NULL;
-
-    CHECK(DIBS_OK, dibs_queue_reserve(q, WORLD_BOUND_MS, &item, err));
-    return item;
-}
-
-static void ack(dibs_item *item)
-{
-    CHECK(DIBS_OK, dibs_item_ack(item, err));
-    dibs_item_free(item);
-}
-
-static void assert_empty(dibs_queue *q)
-{
-    dibs_item *item = NULL;
-
-    CHECK(DIBS_BUSY, dibs_queue_reserve(q, 0, &item, err));
-}
-
-static dibs__queue_stats stats(world *w)
-{
-    dibs__queue_stats out = {0};
-
-    CHECK(DIBS_OK,
-          w->keep->st->ops->queue_admin->stats(
-              w->keep->st, "q", dibsx_after_ms(dibsx_now(), 5000), &out, err));
-    return out;
-}
 
 static void a_push_without_an_answer_makes_one_item(void **state)
 {
@@ -936,70 +892,6 @@ static void items_survive_all_of_it(void **state)
     dibs_queue_free(t.out);
 }
 
-enum { CROWD = 200, CROWD_ITEMS = 40 };
-
-static void
-free_settled(dibs_item *item, dibs_status rc, const dibs_error *err, void *arg)
-{
-    (void)rc;
-    (void)err;
-    (void)arg;
-    dibs_item_free(item);
-}
-
-static void count_served(dibs_queue *q, dibs_item *item, dibs_status rc,
-                         const dibs_error *err, void *arg)
-{
-    (void)q;
-    (void)err;
-    if (rc != DIBS_OK)
-        return;
-    if (dibs_item_ack_async(item, free_settled, NULL, NULL) != DIBS_OK)
-        dibs_item_free(item);
-    atomic_fetch_add((atomic_int *)arg, 1);
-}
-
-static void await_served(const atomic_int *served, int count)
-{
-    dibsx_nsec end = dibsx_after_ms(dibsx_now(), pace_ms(WORLD_BOUND_MS));
-
-    while (atomic_load(served) < count) {
-        IN_TIME(dibsx_now() < end);
-        usleep(1000);
-    }
-}
-
-/* A push serves one of all the waits of a client. It asks three times at most, however many
- * wait: for what was handed over, to ack it, and for what comes next. A poll each second
- * comes on top. */
-static void one_push_one_wake_of_a_crowd(void **state)
-{
-    world *w = *state;
-    dibs_queue *q = open_queue(w->one, NULL);
-    dibs_queue *producer = open_queue(w->other, NULL);
-    atomic_int served = 0;
-    dibsx_nsec begun_at;
-    int before, asks;
-
-    for (int i = 0; i < CROWD; i++)
-        CHECK(DIBS_OK,
-              dibs_queue_reserve_async(q, -1, count_served, &served, err));
-    while (stats(w).waiting == 0)
-        usleep(1000);
-    begun_at = dibsx_now();
-    before = world_seen(w, DIBS__STEP_RESERVE);
-    for (int i = 1; i <= CROWD_ITEMS; i++) {
-        push(producer);
-        await_served(&served, i);
-        assert_int_equal(atomic_load(&served), i);
-    }
-    asks = world_seen(w, DIBS__STEP_RESERVE) - before;
-    IN_TIME(asks <= 3 * CROWD_ITEMS + 2 +
-                        (int)((dibsx_now() - begun_at) / (1000 * DIBSX_MS)));
-    dibs_queue_free(producer);
-    dibs_queue_free(q);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -1027,7 +919,6 @@ int main(void)
         WORLD_TEST(a_free_ends_without_the_store),
         WORLD_TEST(a_child_process_has_no_items),
         WORLD_TEST(items_survive_all_of_it),
-        WORLD_TEST(one_push_one_wake_of_a_crowd),
     };
 
     return cmocka_run_group_tests_name("client: queues", tests, NULL, NULL);

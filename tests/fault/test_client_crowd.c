@@ -1,0 +1,82 @@
+/* test_client_crowd.c - many waits of one client for one queue. */
+/* SPDX-License-Identifier: MIT */
+#include "queue_world.h"
+
+#include <dibs/queue_async.h>
+#include <unistd.h>
+
+enum { CROWD = 200, CROWD_ITEMS = 40 };
+
+static void
+free_settled(dibs_item *item, dibs_status rc, const dibs_error *err, void *arg)
+{
+    (void)rc;
+    (void)err;
+    (void)arg;
+    dibs_item_free(item);
+}
+
+static void count_served(dibs_queue *q, dibs_item *item, dibs_status rc,
+                         const dibs_error *err, void *arg)
+{
+    (void)q;
+    (void)err;
+    if (rc != DIBS_OK)
+        return;
+    if (dibs_item_ack_async(item, free_settled, NULL, NULL) != DIBS_OK)
+        dibs_item_free(item);
+    atomic_fetch_add((atomic_int *)arg, 1);
+}
+
+static void await_served(const atomic_int *served, int count)
+{
+    dibsx_nsec end = dibsx_after_ms(dibsx_now(), pace_ms(WORLD_BOUND_MS));
+
+    while (atomic_load(served) < count) {
+        IN_TIME(dibsx_now() < end);
+        usleep(1000);
+    }
+}
+
+/* A push serves one of all the waits of a client. It asks three times at most, however many
+ * wait: for what was handed over, to ack it, and for what comes next. A poll each second
+ * comes on top. */
+static void one_push_one_wake_of_a_crowd(void **state)
+{
+    world *w = *state;
+    dibs_queue *q = open_queue(w->one, NULL);
+    dibs_queue *producer = open_queue(w->other, NULL);
+    atomic_int served = 0;
+    dibsx_nsec begun_at;
+    int before, asks;
+
+    push(producer); /* so that there is a queue to look at */
+    ack(reserve(q));
+    for (int i = 0; i < CROWD; i++)
+        CHECK(DIBS_OK,
+              dibs_queue_reserve_async(q, -1, count_served, &served, err));
+    while (stats(w).waiting == 0)
+        usleep(1000);
+    begun_at = dibsx_now();
+    before = world_seen(w, DIBS__STEP_RESERVE);
+    for (int i = 1; i <= CROWD_ITEMS; i++) {
+        push(producer);
+        await_served(&served, i);
+        assert_int_equal(atomic_load(&served), i);
+    }
+    asks = world_seen(w, DIBS__STEP_RESERVE) - before;
+    IN_TIME(asks <= 3 * CROWD_ITEMS + 2 +
+                        (int)((dibsx_now() - begun_at) / (1000 * DIBSX_MS)));
+    dibs_queue_free(producer);
+    dibs_queue_free(q);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        WORLD_TEST(one_push_one_wake_of_a_crowd),
+    };
+
+    return cmocka_run_group_tests_name("client: a crowd at a queue", tests,
+                                       NULL, NULL);
+}
