@@ -411,6 +411,28 @@ static void a_client_with_a_fallback_makes_contact_later(void **state)
     expect_contact(w, open_with(w, DIBS_AWAY_OPEN, &td), DIBS_OK);
 }
 
+/* There was no contact yet, at which the store is looked at. */
+static void no_statistics_before_the_first_contact(void **state)
+{
+    world *w = *state;
+    dibs_client *cl = NULL;
+    dibs_lock *lock;
+
+    world_fault(w, DIBS__STEP_OPEN, DIBS__FAULT_FAIL, -1);
+    CHECK(DIBS_OK, dibs_open(w->url,
+                             DIBS_CLIENT_OPTS(.on_unavailable = DIBS_AWAY_LOCAL,
+                                              .local_url = "memory:away",
+                                              .share_stats = true),
+                             &cl, err));
+    lock = world_lock(cl, "k", NULL);
+    CHECK(DIBS_OK, dibs_lock_try(lock, err));
+    assert_int_equal(dibs_lock_fallback(lock), DIBS_FALLBACK_LOCAL);
+    dibs_lock_free(lock);
+    dibs_close(cl);
+    assert_int_equal(world_seen(w, DIBS__STEP_GET), 0);
+    assert_int_equal(world_seen(w, DIBS__STEP_PUT), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -430,6 +452,7 @@ int main(void)
         WORLD_TEST(a_lazy_client_makes_contact_at_its_first_use),
         WORLD_TEST(a_first_call_that_fails_reads_nothing),
         WORLD_TEST(a_client_with_a_fallback_makes_contact_later),
+        WORLD_TEST(no_statistics_before_the_first_contact),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

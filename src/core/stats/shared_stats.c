@@ -12,6 +12,7 @@
 #include "core/attach.h"
 #include "core/log.h"
 #include "core/names.h"
+#include "core/reach.h"
 #include "core/stats/name_table.h"
 #include "core/timer.h"
 #include "core/worker.h"
@@ -160,6 +161,9 @@ static dibs_status share_one(dibs_client *cl, const fresh_counts *fc,
 
     if (len < 0 || (size_t)len >= sizeof(key))
         return DIBS_OK;
+    /* A store that is refused is not written to, and not asked for every name. */
+    if (dibs__reach_store(cl, deadline, err) != DIBS_OK)
+        return DIBS_UNAVAIL;
     for (int i = 0; i < STALE_TRIES && rc == DIBS_STALE; i++)
         rc = add_once(cl, key, &fc->counts, deadline, err);
     return rc;
