@@ -1,5 +1,6 @@
 -- dead_worker.sql - version 9: how a lane ends, and what was ready for its worker becomes
--- everybody's, some in each step. They replace the functions of earlier versions.
+-- everybody's, some in each step; and the answer that tells how much is left of limits. They
+-- replace the functions of earlier versions.
 
 -- The number of a lane that has ended, and is kept until all that was ready for its
 -- worker is everybody's; its time is up.
@@ -114,6 +115,35 @@ BEGIN
         opened := FOUND;
         EXIT WHEN opened;
     END LOOP;
+END
+$$;
+
+-- The answer to a request: "0 stamp due_ms", and of each delivery id, fence, attempt, lost,
+-- priority and limit_ms; then the results of the settlements, and the data of each. A
+-- limit that is over has 1 ms: 0 is none.
+CREATE OR REPLACE FUNCTION @schema@.tell_lane(
+    st @schema@.queue_step, ln @schema@.lane, a_ids bigint[])
+RETURNS bytea[]
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_words text := '';
+    v_data bytea[] := '{}';
+BEGIN
+    IF cardinality(a_ids) > 0 THEN
+        SELECT string_agg(concat(' ', i.id, ' ', i.fence, ' ', i.attempts, ' ',
+                                 i.lost, ' ', i.priority, ' ',
+                                 CASE WHEN i.limit_us > 0 THEN
+                                 (greatest(i.limit_us - st.at_us, 1) + 999)
+                                 / 1000 ELSE 0 END), '' ORDER BY i.fence),
+               array_agg(i.id ORDER BY i.fence)
+        INTO v_words, a_ids
+        FROM @schema@.item AS i WHERE i.id = ANY (a_ids);
+        SELECT array_agg(d.data ORDER BY array_position(a_ids, d.id))
+        INTO v_data FROM @schema@.item_data AS d WHERE d.id = ANY (a_ids);
+    END IF;
+    RETURN ARRAY[convert_to('0 ' || ln.stamp || ' '
+                            || @schema@.due_ms(st, ln.waits_us > 0) || v_words,
+                            'UTF8'), convert_to(ln.results, 'UTF8')] || v_data;
 END
 $$;
 

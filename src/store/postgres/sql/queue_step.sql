@@ -400,34 +400,6 @@ BEGIN
 END
 $$;
 
--- The answer to a request: "0 stamp due_ms", and of each delivery id, fence, attempt, lost,
--- priority and limit_ms; then the results of the settlements, and the data of each.
-CREATE FUNCTION @schema@.tell_lane(st @schema@.queue_step, ln @schema@.lane,
-                                   a_ids bigint[])
-RETURNS bytea[]
-LANGUAGE plpgsql AS $$
-DECLARE
-    v_words text := '';
-    v_data bytea[] := '{}';
-BEGIN
-    IF cardinality(a_ids) > 0 THEN
-        SELECT string_agg(concat(' ', i.id, ' ', i.fence, ' ', i.attempts, ' ',
-                                 i.lost, ' ', i.priority, ' ',
-                                 CASE WHEN i.limit_us > 0 THEN
-                                 (greatest(i.limit_us - st.at_us, 1) + 999)
-                                 / 1000 ELSE 0 END), '' ORDER BY i.fence),
-               array_agg(i.id ORDER BY i.fence)
-        INTO v_words, a_ids
-        FROM @schema@.item AS i WHERE i.id = ANY (a_ids);
-        SELECT array_agg(d.data ORDER BY array_position(a_ids, d.id))
-        INTO v_data FROM @schema@.item_data AS d WHERE d.id = ANY (a_ids);
-    END IF;
-    RETURN ARRAY[convert_to('0 ' || ln.stamp || ' '
-                            || @schema@.due_ms(st, ln.waits_us > 0) || v_words,
-                            'UTF8'), convert_to(ln.results, 'UTF8')] || v_data;
-END
-$$;
-
 -- Does a request of the next number: settles, tells what is unheard, takes. Answers the ids
 -- of all that the answer has, and the lane as it is now.
 CREATE FUNCTION @schema@.do_reserve(
