@@ -13,15 +13,29 @@
 
 extern const char dibs__serve_openapi[];
 
+enum { PROBE_MS = 100 };
+
 static void answer_text(dibs__http_exchange *ex, int status, const char *text)
 {
     dibs__http_answer_bytes(ex, status, PLAIN, text, strlen(text), NULL);
 }
 
+/* A question wakes the threads: many probes share one. */
+static bool probe_threads(dibs__serve *sv)
+{
+    const dibsx_nsec now = dibsx_now();
+    dibsx_nsec before = atomic_load(&sv->probed_at);
+
+    if (now >= dibsx_after_ms(before, PROBE_MS) &&
+        atomic_compare_exchange_strong(&sv->probed_at, &before, now))
+        atomic_store(&sv->stuck, !dibs__serve_runs(sv, NULL));
+    return !atomic_load(&sv->stuck);
+}
+
 /* It runs on the loop, for which the answer itself is the proof. Never asks the store. */
 void dibs__serve_get_livez(dibs__http_exchange *ex)
 {
-    const bool runs = dibs__serve_runs(dibs__http_arg(ex), NULL);
+    const bool runs = probe_threads(dibs__http_arg(ex));
 
     answer_text(ex, runs ? 200 : 503, runs ? "ok\n" : "stuck\n");
 }
