@@ -247,12 +247,13 @@ static void an_acceptance_without_an_answer_is_asked_again(void **state)
 static void a_lease_that_comes_too_late_is_not_held(void **state)
 {
     world *w = *state;
-    dibs_lock *lock = world_lock(w->one, "k",
-                                 DIBS_LOCK_OPTS(.ttl_ms = pace_ms(1500),
-                                                .wait_ms = WORLD_BOUND_MS));
+    int64_t wait_ms = pace_ms(WORLD_BOUND_MS);
+    dibs_lock *lock =
+        world_lock(w->one, "k",
+                   DIBS_LOCK_OPTS(.ttl_ms = pace_ms(1500), .wait_ms = wait_ms));
     dibs_lock *heir =
         world_lock(w->other, "k",
-                   DIBS_LOCK_OPTS(.ttl_ms = 300, .wait_ms = WORLD_BOUND_MS));
+                   DIBS_LOCK_OPTS(.ttl_ms = 300, .wait_ms = wait_ms));
     char token[DIBS_TOKEN_SIZE], owner[DIBS_OWNER_SIZE];
     uint64_t fence;
 

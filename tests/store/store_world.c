@@ -84,7 +84,7 @@ static dibs_status ask(world *w, dibs__store *st, const char *name, unsigned n,
                       .owner = owner(n),
                       .permits = 1,
                       .flags = flags,
-                      .ttl_ms = 10000,
+                      .ttl_ms = WORLD_TTL_MS,
                       .who = "here:1 test"};
 
     return st->ops->lease->acquire(st, &what, soon(), ans ? ans : &unused,

@@ -48,7 +48,10 @@ dibs_status world_refused(world *w, const char *url);
 /* The n-th of as many owners as are wanted. */
 const char *owner(unsigned n);
 
-/* Steps on a name as the n-th owner, for 10 s. */
+/* Longer than hundreds of steps take on a slow disk. */
+enum { WORLD_TTL_MS = 120000 };
+
+/* Steps on a name as the n-th owner, for WORLD_TTL_MS. */
 dibs_status try_lock(world *w, dibs__store *st, const char *name, unsigned n,
                      dibs__answer *ans);
 dibs_status queue_lock(world *w, dibs__store *st, const char *name, unsigned n,

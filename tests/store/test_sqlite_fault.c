@@ -305,7 +305,7 @@ static void a_renewal_that_fails_renews_nothing(void **state)
     assert_status(try_lock(w, st, "b", 1, &b), DIBS_OK);
     items[0].fence = a.fence;
     items[1].fence = b.fence;
-    items[0].ttl_ms = items[1].ttl_ms = 60000;
+    items[0].ttl_ms = items[1].ttl_ms = 2 * WORLD_TTL_MS;
     world_sql(w->path,
               "CREATE TRIGGER no BEFORE INSERT ON party WHEN new.name = 'b' "
               "BEGIN SELECT RAISE(ABORT, 'not today'); END");
@@ -313,7 +313,7 @@ static void a_renewal_that_fails_renews_nothing(void **state)
                   DIBS_INTERNAL);
     assert_int_equal(world_number(w->path, "SELECT max(until_us - since_us) "
                                            "FROM party WHERE name > ''"),
-                     10000000);
+                     WORLD_TTL_MS * 1000);
     world_sql(w->path, "DROP TRIGGER no");
     assert_status(st->ops->lease->renew(st, items, 2, soon(), &w->err),
                   DIBS_OK);
