@@ -190,7 +190,7 @@ static void hang_in_gate(void *arg)
 
 static void await_at_least(const atomic_int *count, int least)
 {
-    dibsx_nsec end = dibsx_after_ms(dibsx_now(), WORLD_BOUND_MS);
+    dibsx_nsec end = dibsx_after_ms(dibsx_now(), pace_ms(WORLD_BOUND_MS));
 
     while (atomic_load(count) < least) {
         IN_TIME(dibsx_now() < end);
