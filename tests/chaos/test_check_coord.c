@@ -497,9 +497,9 @@ static void a_break_that_is_told_late_is_found(void **state)
     tale *tl = *state;
 
     met(tl, 0, 0, 1000, 1400)->status = DIBS_TIMEOUT;
-    met_broken(tl, 1, 1050, 1400 + 2001);
+    met_broken(tl, 1, 1050, 1400 + 10001);
     assert_found(tl, ALIVE,
-                 "barrier: worker 1.1 was told at +3.401000 s of a break "
+                 "barrier: worker 1.1 was told at +11.401000 s of a break "
                  "before +1.400000 s");
     assert_int_equal(tl->hs.late, 1);
 }
@@ -509,10 +509,10 @@ static void who_leaves_late_is_found(void **state)
     tale *tl = *state;
 
     met(tl, 0, 5, 100, 150);
-    met(tl, 1, 5, 100, 150 + 2001);
+    met(tl, 1, 5, 100, 150 + 10001);
     met_unheard(tl, 120);
     assert_found(tl, ALIVE,
-                 "barrier: worker 1.1 left generation 5 2.001 s after the "
+                 "barrier: worker 1.1 left generation 5 10.001 s after the "
                  "first");
     assert_int_equal(tl->hs.late, 1);
 }
@@ -522,9 +522,9 @@ static void who_is_held_up_leaves_late(void **state)
 {
     tale *tl = *state;
 
-    fault(tl, "stop", 1, 140, 2000, LOSS_NONE);
+    fault(tl, "stop", 1, 140, 10000, LOSS_NONE);
     met(tl, 0, 5, 100, 150);
-    met(tl, 1, 5, 100, 150 + 2001);
+    met(tl, 1, 5, 100, 150 + 10001);
     met_unheard(tl, 120);
     assert_good(tl);
 }

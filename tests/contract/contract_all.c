@@ -383,8 +383,7 @@ static void a_repeated_ask_answers_the_same_leases(void **state)
     assert_int_equal(s.actors[3].ans.fence, fences[3]);
 }
 
-/* What its owner has by another ask counts as taken, and is not given up when
- * the rest cannot be had: no step shortens a lease. */
+/* As that of one name: an answer that says "held" has time left. */
 static void the_last_millisecond_of_one_loses_all(void **state)
 {
     dibsx_nsec end = dibsx_after_ms(dibsx_now(), CONTRACT_BOUND_MS);
@@ -392,7 +391,8 @@ static void the_last_millisecond_of_one_loses_all(void **state)
     set s;
 
     set_init(&s, *state, 2);
-    s.actors[1].ask.ttl_ms = 20;
+    s.actors[0].ask.ttl_ms = 2 * CONTRACT_BOUND_MS;
+    s.actors[1].ask.ttl_ms = contract_brief_ms(20);
     do {
         rc = set_ask(&s);
         if (rc == DIBS_OK)
@@ -404,6 +404,8 @@ static void the_last_millisecond_of_one_loses_all(void **state)
     assert_int_equal(s.blocked, 1);
 }
 
+/* What its owner has by another ask counts as taken, and is not given up when
+ * the rest cannot be had: no step shortens a lease. */
 static void what_is_held_already_stays_held(void **state)
 {
     contract_view view;

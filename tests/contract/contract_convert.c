@@ -555,27 +555,29 @@ static void an_expired_lease_cannot_be_converted(void **state)
     assert_int_equal(contract_look(*state, a.ask.name, &view), 0);
 }
 
-/* Rule 8 of store/grant.h: who has given up is granted nothing, in no way. */
 /* Repeated conversions are answered for as long as the lease lasts, and no longer. */
 static void the_last_millisecond_is_not_converted(void **state)
 {
     enum { LEASES = 20 };
     contract *t = *state;
+    const int64_t ttl_ms = contract_brief_ms(20);
 
+    contract_needs(t, DIBS__CAN_CONVERT);
     for (int i = 0; i < LEASES; i++) {
         actor a = contract_actor(t, 0), b = contract_actor(t, 0);
         dibs__answer ans;
         dibs_status rc;
 
-        a.ask.ttl_ms = 20;
+        a.ask.ttl_ms = ttl_ms;
         assert_status(actor_until(&a, CONTRACT_BOUND_MS), DIBS_OK);
         do {
-            rc = actor_convert(&a, DIBS__EXCLUSIVE, &b, 20, &ans);
+            rc = actor_convert(&a, DIBS__EXCLUSIVE, &b, ttl_ms, &ans);
             assert_true(rc == DIBS_OK ? ans.left_ms > 0 : rc == DIBS_LOST);
         } while (rc == DIBS_OK);
     }
 }
 
+/* Rule 8 of store/grant.h: who has given up is granted nothing, in no way. */
 static void nothing_is_handed_to_one_who_has_left(void **state)
 {
     actor a = contract_actor(*state, 0);

@@ -166,7 +166,7 @@ static void the_last_millisecond_is_lost(void **state)
     dibs_status rc;
 
     a.may_fail = true;
-    a.ask.ttl_ms = 20;
+    a.ask.ttl_ms = contract_brief_ms(20);
     do {
         rc = actor_try(&a);
         if (rc == DIBS_OK)

@@ -817,6 +817,7 @@ static void one_push_one_wake(void **state)
     for (size_t i = 0; i < WAITERS; i++) {
         lane ln = queue_lane(t, 1);
 
+        ln.ask.span_ms = pace_ms(LONG_MS);
         bells[i] = contract_actor(t, 1);
         dibs__lane_address(ln.ask.lane, bells[i].owner);
         lane_open(&ln);

@@ -193,7 +193,8 @@ static void the_callback_comes_before_the_log(void **state)
                                      .log_level = DIBS_LOG_WARN),
                     &cl, err));
     lock = core_lock(cl, core_name(),
-                     DIBS_LOCK_OPTS(.ttl_ms = 60, .flags = DIBS_LOCK_NO_RENEW,
+                     DIBS_LOCK_OPTS(.ttl_ms = pace_ms(60),
+                                    .flags = DIBS_LOCK_NO_RENEW,
                                     .on_lost = count_loss,
                                     .on_lost_arg = &log.told));
     CHECK(DIBS_OK, dibs_lock_try(lock, err));
@@ -272,7 +273,8 @@ static void a_keeper_that_stands_still_is_seen(void **state)
                                               .log_level = DIBS_LOG_WARN),
                              &cl, err));
     lock = core_lock(cl, core_name(),
-                     DIBS_LOCK_OPTS(.ttl_ms = 60, .flags = DIBS_LOCK_NO_RENEW));
+                     DIBS_LOCK_OPTS(.ttl_ms = pace_ms(60),
+                                    .flags = DIBS_LOCK_NO_RENEW));
     assert_int_equal(dibs_keeper_lag_ms(cl), 0);
     CHECK(DIBS_OK, dibs_lock_try(lock, err));
     pthread_mutex_lock(&log.mutex);
@@ -430,11 +432,11 @@ static void the_callback_may_release(void **state)
 {
     dibs_client *cl = core_open();
     int told = 0;
-    dibs_lock *lock =
-        core_lock(cl, core_name(),
-                  DIBS_LOCK_OPTS(.ttl_ms = 60, .flags = DIBS_LOCK_NO_RENEW,
-                                 .on_lost = release_in_callback,
-                                 .on_lost_arg = &told));
+    dibs_lock *lock = core_lock(cl, core_name(),
+                                DIBS_LOCK_OPTS(.ttl_ms = pace_ms(60),
+                                               .flags = DIBS_LOCK_NO_RENEW,
+                                               .on_lost = release_in_callback,
+                                               .on_lost_arg = &told));
 
     (void)state;
     CHECK(DIBS_OK, dibs_lock_try(lock, err));

@@ -39,7 +39,8 @@ static void fail_each_allocation(world *w, scenario *run)
         failed = dibsx_alloc_count() >= n;
         dibsx_alloc_fail_at(0);
         if (rc != DIBS_OK && (rc != DIBS_NOMEM || !failed))
-            fail_msg("allocation %lu: status %d: %s", n, (int)rc, err.message);
+            FAIL_OF(rc, "allocation %lu: status %d: %s", n, (int)rc,
+                    err.message);
         if (rc == DIBS_NOMEM)
             assert_status(err.status, DIBS_NOMEM);
         expect_usable(w);

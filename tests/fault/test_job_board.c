@@ -66,7 +66,7 @@ load(void *w, int version, const char *schedule, const char *command)
 {
     dibs__load_sum sum;
 
-    assert_int_equal(try_load(w, version, schedule, command, &sum), DIBS_OK);
+    assert_status(try_load(w, version, schedule, command, &sum), DIBS_OK);
     return sum;
 }
 

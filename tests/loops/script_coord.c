@@ -156,7 +156,10 @@ static void open_latch(script *sc, dibs_client *cl)
                 &err);
     /* For the run that has this called next. */
     faults_take_part(false);
-    (void)!dibs_latch_reset(sc->peer, called, &err);
+    rc = dibs_latch_reset(sc->peer, called, &err);
+    if (rc != DIBS_OK && rc != DIBS_NOTFOUND)
+        script_breach_of(sc, rc, "%s: the peer cannot reset it: %s", called,
+                         err.message);
     faults_take_part(true);
 }
 

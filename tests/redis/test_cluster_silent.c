@@ -59,7 +59,7 @@ static void set_scene(scene *sc, const char *key, const char *prefix)
 static void end_scene(scene *sc)
 {
     server_resume(sc->silent);
-    assert_true(cluster_await_well(&cw));
+    IN_TIME(cluster_await_well(&cw));
 }
 
 static dibs__store *open_store(void)
