@@ -30,7 +30,10 @@ class Result(unittest.TextTestResult):
     late = 0
 
     def note(self, err):
-        self.late += issubclass(err[0], (NotInTime, subprocess.TimeoutExpired))
+        """The first that is late is the last: others may stumble over what it left, and the file is repeated anyway."""
+        if issubclass(err[0], (NotInTime, subprocess.TimeoutExpired, TimeoutError)):
+            self.late += 1
+            self.stop()
 
     def addFailure(self, test, err):
         self.note(err)

@@ -20,8 +20,8 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 # pylint: disable=wrong-import-position
 from pace import PACE, NotInTime, in_time, main, span  # noqa: E402
 
-__all__ = ["DIBS", "NO_CGROUP", "PACE", "PATIENCE", "POWERLESS", "ROOT", "NotInTime", "RunCase", "alive", "below",
-           "free_base", "guard_of", "in_time", "inside", "main", "may_unshare", "read_stat", "read_text", "span",
+__all__ = ["DIBS", "LOST", "NO_CGROUP", "PACE", "PATIENCE", "POWERLESS", "ROOT", "UNAVAIL", "NotInTime", "RunCase", "alive",
+           "below", "free_base", "guard_of", "in_time", "inside", "main", "may_unshare", "read_stat", "read_text", "span",
            "wait_until"]
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -34,7 +34,7 @@ if shlex.quote(DIBS) != DIBS:
     atexit.register(shutil.rmtree, LINKS, ignore_errors=True)
     os.symlink(DIBS, os.path.join(LINKS, "dibs"))
     DIBS = os.path.join(LINKS, "dibs")
-PATIENCE = 60.0  # seconds until a condition counts as never coming
+PATIENCE = 60.0 * max(1.0, PACE / 8)  # seconds until a condition counts as never coming
 
 # Exit codes of `dibs`: no answer of the store in time; a lease that was lost.
 UNAVAIL, LOST = 69, 122
@@ -263,6 +263,8 @@ class RunCase(unittest.TestCase):
 
     def break_lock(self, name):
         result = self.dibs("break", name, "--force", "--yes")
+        if result.returncode == 1:
+            raise NotInTime("the lease ended before it was broken: " + result.stderr)
         self.assertEqual(result.returncode, 0, result.stderr)
 
     def write(self, name, text):

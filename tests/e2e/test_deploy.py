@@ -47,7 +47,7 @@ class Machines(Case):
         in_time(time.monotonic() - self.began, HELD_S, "the loss of a machine")
         self.assertEqual(code, 75)
         self.ok("release", "nightly", "--token", token)
-        self.assertTrue(self.takes("nightly"))
+        wait_until(lambda: self.takes("nightly"), "the lock after its release")
 
     def test_sentinel(self):
         # Each machine has a server and a sentinel.

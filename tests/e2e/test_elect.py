@@ -5,7 +5,7 @@ import os
 import signal
 import subprocess
 
-from runtools import LOST, PATIENCE, NotInTime, RunCase, alive, main, span, wait_until
+from runtools import LOST, PATIENCE, UNAVAIL, NotInTime, RunCase, alive, main, span, wait_until
 
 WORK = "echo $DIBS_TERM; exec cat"
 
@@ -16,7 +16,10 @@ class Elect(RunCase):
         process = self.start(
             "elect", *options, "e", "--", "sh", "-c", WORK, stdin=subprocess.PIPE
         )
-        return process, int(process.stdout.readline())
+        line = process.stdout.readline()
+        if not line and process.wait(PATIENCE) in (LOST, UNAVAIL):
+            raise NotInTime(process.stderr.read())
+        return process, int(line)
 
     def await_candidate(self):
         wait_until(lambda: self.waiters("e") == 1, "a candidate")
@@ -161,7 +164,8 @@ class Elect(RunCase):
         )
         member = self.start("join", "--ttl", span(0.8), "e", "--", "cat", stdin=subprocess.PIPE)
         term = int(leader.stdout.readline())
-        self.assertEqual(json.loads(self.dibs("leader", "--json", "e").stdout)["members"], 2)
+        if json.loads(self.dibs("leader", "--json", "e").stdout or "{}").get("members") != 2:
+            raise NotInTime("a seat was not kept in time")
         self.let_go(member)
         self.assertIn("too few members live", leader.stderr.readline())
         self.start("join", "--ttl", span(0.8), "e", "--", "cat", stdin=subprocess.PIPE)

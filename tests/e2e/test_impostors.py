@@ -170,7 +170,7 @@ class ClearText(Case):
 
     def test_who_allows_it_sends_it(self):
         server = Impostor(self, at_once)
-        result = self.dibs("--store-timeout", "1s", "--url", self.url(server, params="?cleartext=1"), "ping")
+        result = self.dibs("--store-timeout", span(1), "--url", self.url(server, params="?cleartext=1"), "ping")
         self.assertNotEqual(result.returncode, 0)
         self.assertIn(self.mark.encode(), server.told())
 

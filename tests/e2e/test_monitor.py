@@ -9,7 +9,7 @@ import threading
 import unittest
 from urllib.parse import urlsplit
 
-from support import DIBS, PATIENCE, Case, NotInTime, Screen, main, wait_until
+from support import DIBS, PATIENCE, Case, NotInTime, Screen, main, span, wait_until
 
 TWO_LOCKS = os.environ.get("DIBS_TWO_LOCKS")
 
@@ -57,12 +57,18 @@ class Shown(Case):
 class Stale(Case):
     def abandon(self, name, watch=None):
         """A lease whose holder was killed, once that shows; after a watch has told of it."""
-        holder = self.hold(name, "--ttl", "9s")
+        def is_marked():
+            holders = (self.show(name) or {"holders": []})["holders"]
+            if not holders:
+                raise NotInTime("the lease ended before it was looked at")
+            return holders[0]["stale"]
+
+        holder = self.hold(name, "--ttl", span(9))
         if watch:
             self.assertIn(json.loads(watch.stdout.readline())["event"], ("held", "granted"))
         holder.kill()
         holder.wait(PATIENCE)
-        wait_until(lambda: self.show(name)["holders"][0]["stale"], "the mark")
+        wait_until(is_marked, "the mark")
 
     def test_is_shown(self):
         self.ok("run", "fresh", "--", "true")

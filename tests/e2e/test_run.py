@@ -249,13 +249,17 @@ class Options(RunCase):
 
     def test_max_run_kills_what_ignores_the_signal(self):
         script = "trap '' TERM; echo $$ >pid; while :; do sleep 0.01; done"
-        result = self.dibs("run", "--max-run=200ms", "-k", "50ms", "k", "--", "sh", "-c", script)
+        result = self.dibs("run", "--max-run=" + span(0.2), "-k", "50ms", "k", "--", "sh", "-c", script)
         self.assertEqual(result.returncode, 124)
+        if not self.text("pid"):
+            raise NotInTime("the command did not begin in time")
         self.assertFalse(alive(int(self.text("pid"))))
 
     def test_max_run_sends_the_signal_asked_for(self):
         script = "trap 'echo told >told; exit 0' USR2; while :; do sleep 0.01; done"
-        result = self.dibs("run", "--max-run=300ms", "--signal=USR2", "k", "--", "sh", "-c", script)
+        result = self.dibs("run", "--max-run=" + span(0.3), "--signal=USR2", "k", "--", "sh", "-c", script)
+        if not self.text("told"):
+            raise NotInTime("the command did not begin in time, or its end was late")
         self.assertEqual((result.returncode, self.text("told")), (124, "told\n"))
 
     def test_signals_are_forwarded(self):

@@ -6,8 +6,8 @@ import signal
 import subprocess
 import unittest
 
-from runtools import (DIBS, NO_CGROUP, NO_PROC, PATIENCE, POWERLESS, RunCase, below, inside, main, may_unshare, read_stat, span,
-                      wait_until)
+from runtools import (DIBS, LOST, NO_CGROUP, NO_PROC, PATIENCE, POWERLESS, NotInTime, RunCase, below, inside, main, may_unshare,
+                      read_stat, span, wait_until)
 
 # A writer that has left the command's group and lost its parent.
 TREE = """
@@ -30,6 +30,8 @@ class MeansCase(RunCase):
         self.write("tree.sh", TREE)
         process = self.start("run", "--ttl=" + span(1), "k", "--", "sh", "tree.sh", before=before)
         wait_until(lambda: "first" in self.text("witness") or process.poll() is not None, "the writer")
+        if process.poll() == LOST:
+            raise NotInTime(process.stderr.read())
         self.assertIsNone(process.poll(), "it was refused")
         stopped = self.dibs_of(process)
         for pid in below(stopped):

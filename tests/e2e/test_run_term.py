@@ -66,7 +66,10 @@ class Terminal:
             if found:
                 self.seen = self.seen[found.end() :]
                 return found
-            if not self.more(max(0, end - time.monotonic())):
+            left = end - time.monotonic()
+            if left <= 0:
+                raise NotInTime(f"{pattern!r} did not come, but: {self.seen!r}")
+            if not self.more(left) and time.monotonic() < end:
                 raise AssertionError(f"{pattern!r} did not come, but: {self.seen!r}")
 
     def end(self):

@@ -8,7 +8,7 @@ import subprocess
 import threading
 import unittest
 
-from runtools import DIBS, PATIENCE, main, wait_until
+from runtools import DIBS, PATIENCE, NotInTime, main, wait_until
 from servetools import URL, ServeCase
 
 
@@ -486,6 +486,8 @@ class Queues:
             self.push(name, "m0")
             self.push(name, "m1")
             got = [[item["data"] for item in future.result(PATIENCE).json["items"]] for future in (first, *others)]
+        if not got[0]:
+            raise NotInTime("the first request ended before the push")
         self.assertEqual(got, [["m0"]] * 3)
         self.assertEqual([item["data"] for item in self.reserve(name, session, key="r2").json["items"]], ["m1"])
         self.end(session)

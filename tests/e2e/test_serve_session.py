@@ -119,8 +119,8 @@ class Leases(SessionCase):
 
     def test_a_beat_has_all_leases_when_some_are_over(self):
         """The daemon stands still until two leases are over, and may read the beat before it has noticed."""
-        session = self.open()
-        for lease, ttl_ms in (("long", LONG_MS), ("one", 1000), ("two", 1000)):
+        session, short_ms = self.open(), int(1000 * PACE)
+        for lease, ttl_ms in (("long", LONG_MS), ("one", short_ms), ("two", short_ms)):
             self.put(session, lease, name=f"{self.name()}-{lease}", ttl_ms=ttl_ms)
         connection = self.daemon.connect()
         self.addCleanup(connection.close)
@@ -128,7 +128,7 @@ class Leases(SessionCase):
         try:
             connection.request("POST", self.path(session) + "/beat", body="{}", headers={
                 "Authorization": "Bearer " + self.daemon.tokens["operate"], "Content-Type": "application/json"})
-            time.sleep(1.1)  # the leases have a second
+            time.sleep(1.1 * short_ms / 1000)
         finally:
             self.daemon.process.send_signal(signal.SIGCONT)
         answer = connection.getresponse()

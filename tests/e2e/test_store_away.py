@@ -150,7 +150,7 @@ class Away(Case):
 
     def test_a_signal_during_an_open_that_fails(self):
         """The command dies of it, as it would with a store that answers."""
-        self.env["DIBS_STORE_TIMEOUT"] = span(1)
+        self.env["DIBS_STORE_TIMEOUT"] = span(10)
         for verb in (["run", "k", "--", "true"], ["elect", "--once", "k", "--", "true"], ["join", "k", "--", "true"],
                      ["queue", "run", "k", "--", "true"], ["breaker", "run", "k", "--", "true"], ["acquire", "k"],
                      ["barrier", "k", "-n", "2"], ["watch"], ["wait", "k"], ["job", "resume", "1", "b", "--", "true"]):

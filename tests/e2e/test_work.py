@@ -12,7 +12,7 @@ import sqlite3
 import time
 import unittest
 
-from runtools import NotInTime, alive, below, read_stat
+from runtools import PACE, NotInTime, alive, below, read_stat
 from support import PATIENCE, ROOT, Case, main, span, wait_until
 
 FILE = """
@@ -137,6 +137,7 @@ class Queued(Work):
         file = self.write("turn.yaml", "jobs: {turn: {schedule: '* * * * * *', concurrency: queue, %s}}\n" % self.TURN)
         node = self.node(file=file)
         wait_until(lambda: self.job()["skipped"] >= 2, "ticks that are skipped")
+        wait_until(lambda: self.lines("turns"), "the first run")
         self.ok("job", "pause", "turn")
         runs = self.json("job", "runs", "turn", "--json")["runs"]
         self.assertEqual([run["state"] for run in runs], ["ACTIVE", "QUEUED"])
@@ -361,9 +362,9 @@ class Ticks(Work):
         """It is in the list of nodes for a while, and the first by rank of some of the jobs."""
         many = self.write("many.yaml", "jobs:\n" + "".join(
             f"  j{i}: {{schedule: '* * * * * *', shell: 'echo j{i} >>ticked'}}\n" for i in range(6)))
-        first = self.node(file=many, ttl="2s")
+        first = self.node(file=many, ttl=span(2))
         wait_until(lambda: self.lines("ticked"), "a tick")
-        second = self.node("-j", "16", file=many, ttl="2s")
+        second = self.node("-j", "16", file=many, ttl=span(2))
         first.kill()
         first.wait()
         self.write("ticked", "")
@@ -466,14 +467,14 @@ jobs:
       echo $DIBS_NODE $DIBS_ATTEMPT >>begun
       while ! test -e go; do sleep 0.02; done
 """)
-        first = self.node(file=file, ttl="3s")
+        first = self.node(file=file, ttl=span(3))
         run = self.begin("lost")
         wait_until(lambda: self.lines("begun"), "the first attempt")
-        before = len(self.lines("begun"))
         second = self.node("--label", "other", file=file)
         # It has looked, and has left the run of a living node alone.
         self.ok("job", "start", "here", "--wait")
         tree = below(first.pid)
+        before = len(self.lines("begun"))
         first.kill()
         wait_until(lambda: len(self.lines("begun")) > before, "an attempt of the other node")
         self.assertFalse([pid for pid in tree if alive(pid)])
@@ -524,8 +525,8 @@ jobs:
     def test_a_store_that_is_away_is_no_busy_lock(self):
         self.env["DIBS_URL"] = "sqlite:" + self.path("held.db")
         file = self.write("alone.yaml", """
-jobs: {alone: {run: ['true'], lock: {key: mine, retries: 1, retry_delay: 400ms}}}
-""")
+jobs: {alone: {run: ['true'], lock: {key: mine, retries: 1, retry_delay: %s}}}
+""" % span(0.4))
         node = self.node("--store-timeout", span(0.2), file=file)
         token = self.acquire("mine", "-n")
         run = self.begin("alone")
@@ -542,14 +543,14 @@ jobs: {alone: {run: ['true'], lock: {key: mine, retries: 1, retry_delay: 400ms}}
 
     def test_a_lock_that_comes_too_late_starts_nothing(self):
         file = self.write("late.yaml", """
-jobs: {late: {shell: 'echo ran >>ran', start_deadline: 1s, lock: {key: mine, wait: 1h}}}
-""")
+jobs: {late: {shell: 'echo ran >>ran', start_deadline: %s, lock: {key: mine, wait: 1h}}}
+""" % span(1))
         node = self.node("--timeout-every", "1h", file=file)
         token = self.acquire("mine", "--ttl", "1h")
         run = self.begin("late")
         made = self.run_of(run)["made_us"] / 1e6
         wait_until(lambda: self.run_of(run)["steps"][0]["state"] == "CLAIMED", "the claim")
-        wait_until(lambda: time.time() > made + 2, "the end of the time in which it may start")
+        wait_until(lambda: time.time() > made + 2 * PACE, "the end of the time in which it may start")
         self.ok("release", "mine", "--token", token)
         wait_until(lambda: self.run_of(run)["ended_us"], "the end of the run")
         self.assertEqual(self.run_of(run)["state"], "MISSED")
@@ -588,7 +589,7 @@ jobs:
     @contextlib.contextmanager
     def dead_executor(self, node):
         """Its node takes its trees for alive for as long as somebody has the pipe that all of them have."""
-        executor = next(pid for pid in below(node.pid) if read_stat(pid)[0] == "dibs-executor")
+        executor = next(pid for pid in below(node.pid) if (read_stat(pid) or [""])[0] == "dibs-executor")
         with open(f"/proc/{executor}/fd/0", "wb"):
             os.kill(executor, signal.SIGKILL)
             wait_until(lambda: not alive(executor), "the executor to die")

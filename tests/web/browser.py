@@ -9,11 +9,12 @@ import signal
 import subprocess
 import tempfile
 
-from runtools import PATIENCE, wait_until
+from runtools import PATIENCE, NotInTime, wait_until
 
 __all__ = ["Browser", "WebError", "KEYS"]
 
 TAKEN = "port not available"
+LATE = ("timeout", "script timeout")
 ELEMENT = "element-6066-11e4-a52e-4f735466cecf"
 KEYS = {"enter": "\ue007", "tab": "\ue004", "escape": "\ue00c", "down": "\ue015", "up": "\ue013", "left": "\ue012",
         "right": "\ue014", "end": "\ue010", "home": "\ue011", "shift": "\ue008"}
@@ -85,6 +86,8 @@ class Browser:
         self.connection.request(method, path, body=text, headers={"Content-Type": "application/json"})
         answer = json.loads(self.connection.getresponse().read())["value"]
         if isinstance(answer, dict) and "error" in answer:
+            if answer["error"] in LATE:
+                raise NotInTime(f"{answer['error']}: {answer.get('message', '')[:600]}")
             raise WebError(f"{answer['error']}: {answer.get('message', '')[:600]}")
         return answer
 
@@ -129,12 +132,26 @@ class Browser:
     def await_text(self, part, css="body"):
         try:
             return wait_until(lambda: part in self.text(css), f"“{part}” in {css}")
-        except AssertionError as error:
-            raise AssertionError(f"{error}; it shows: {self.text(css)[:1500]}") from None
+        except NotInTime as error:
+            raise NotInTime(f"{error}; it shows: {self.text(css)[:1500]}") from None
+
+    def use(self, css, what, *acts):
+        """Acts on an element; anew if the page has drawn another in its place meanwhile."""
+        def acted():
+            element = self.find(css)
+            try:
+                for path, body in acts if element else ():
+                    self.do("POST", f"/element/{element}/{path}", body)
+            except WebError as error:
+                if "stale element" not in str(error):
+                    raise
+                return False
+            return element
+
+        wait_until(acted, f"{what} {css}")
 
     def click(self, css):
-        element = wait_until(lambda: self.find(css), f"an element {css}")
-        self.do("POST", f"/element/{element}/click", {})
+        self.use(css, "an element", ("click", {}))
 
     def click_text(self, text, css="button, a"):
         """Clicks the first of these with exactly this text."""
@@ -142,9 +159,7 @@ class Browser:
                     "el?.click(); return !!el;", f"“{text}” to click", text, css)
 
     def fill(self, css, text):
-        element = wait_until(lambda: self.find(css), f"a field {css}")
-        self.do("POST", f"/element/{element}/clear", {})
-        self.do("POST", f"/element/{element}/value", {"text": text})
+        self.use(css, "a field", ("clear", {}), ("value", {"text": text}))
 
     def press(self, *keys):
         """Presses keys one after the other, wherever the focus is."""

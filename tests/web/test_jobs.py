@@ -246,7 +246,7 @@ class Jobs(unittest.TestCase):
         wait_until(lambda: self.state(again) == "OK", "the end of the run")
         self.show("#/")
         self.browser.await_text("hourly", ".three")
-        self.assertNotIn("Failed bad", self.browser.text("main"))
+        wait_until(lambda: "Failed bad" not in self.browser.text("main"), "the failure to be gone")
         self.good()
 
     def test_run_now(self):
