@@ -101,6 +101,14 @@ static dibs_breaker_opts read_opts(const dibs__command *cmd)
                                .ramp_ms = ms_of(cmd, "ramp")};
 }
 
+static void note_signal(const siginfo_t *info, outcome *out)
+{
+    if (dibs__signal_fatal(info->si_signo))
+        out->stopped = true;
+    if (info->si_signo == SIGINT)
+        out->die_of = SIGINT;
+}
+
 /* Passes on what was sent to dibs alone: a terminal sends to both. */
 static void serve_signal(const siginfo_t *info, pid_t child, outcome *out)
 {
@@ -108,16 +116,14 @@ static void serve_signal(const siginfo_t *info, pid_t child, outcome *out)
         (void)dibs__signal_stop(false);
         return;
     }
-    if (dibs__signal_fatal(info->si_signo))
-        out->stopped = true;
-    if (info->si_signo == SIGINT)
-        out->die_of = SIGINT;
+    note_signal(info, out);
     if (info->si_code <= 0)
         (void)kill(child, info->si_signo);
 }
 
 static void await_child(pid_t child, const dibs__signals *sig, outcome *out)
 {
+    const struct timespec at_once = {0};
     sigset_t awaited = sig->served;
     siginfo_t info;
     int status = 0;
@@ -126,6 +132,9 @@ static void await_child(pid_t child, const dibs__signals *sig, outcome *out)
     while (waitpid(child, &status, WNOHANG) == 0)
         if (sigwaitinfo(&awaited, &info) > 0 && info.si_signo != SIGCHLD)
             serve_signal(&info, child, out);
+    /* The child may have ended of a ^C that dibs has not looked at yet. */
+    while (sigtimedwait(&sig->served, &info, &at_once) > 0)
+        note_signal(&info, out);
     out->signaled = WIFSIGNALED(status);
     /* A script goes on after ^C if its command took it. */
     if (!out->signaled || WTERMSIG(status) != SIGINT)

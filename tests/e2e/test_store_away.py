@@ -6,7 +6,7 @@ import socket
 import subprocess
 import unittest
 
-from runtools import free_base
+from runtools import NotInTime, free_base
 from support import PATIENCE, Case, main, span, wait_until
 
 AWAY = "dibs: away: waiting for the store: "
@@ -150,7 +150,7 @@ class Away(Case):
 
     def test_a_signal_during_an_open_that_fails(self):
         """The command dies of it, as it would with a store that answers."""
-        self.env["DIBS_STORE_TIMEOUT"] = span(10)
+        self.env["DIBS_STORE_TIMEOUT"] = span(1)
         for verb in (["run", "k", "--", "true"], ["elect", "--once", "k", "--", "true"], ["join", "k", "--", "true"],
                      ["queue", "run", "k", "--", "true"], ["breaker", "run", "k", "--", "true"], ["acquire", "k"],
                      ["barrier", "k", "-n", "2"], ["watch"], ["wait", "k"], ["job", "resume", "1", "b", "--", "true"]):
@@ -159,7 +159,10 @@ class Away(Case):
                 server.settimeout(PATIENCE)
                 silent = server.accept()[0]
                 process.terminate()
-                self.assertEqual(process.wait(PATIENCE), -signal.SIGTERM, process.stderr.read())
+                code = process.wait(PATIENCE)
+                if code == 0:
+                    raise NotInTime(f"{verb} had begun without a store before it was told to end")
+                self.assertEqual(code, -signal.SIGTERM, process.stderr.read())
                 silent.close()
 
 
