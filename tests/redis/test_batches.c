@@ -391,7 +391,7 @@ static void connections_may_be_cut(void **state)
     world *w = *state;
     char url[SERVER_URL_MAX];
     crew *cw;
-    proxy px;
+    static proxy px;
 
     assert_true(proxy_start(&px, w->sv.port));
     snprintf(url, sizeof(url), "redis://127.0.0.1:%d", px.port);

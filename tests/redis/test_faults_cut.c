@@ -69,7 +69,7 @@ static long measure(place *at, dibs_status (*call)(dibs_lock *, dibs_error *))
 /* With `thought_free` it is asked in the way of a name that was free before. */
 static void cut_acquires(world *w, bool thought_free)
 {
-    place at;
+    static place at;
     uint64_t fence = 0;
     long len;
 
@@ -104,7 +104,7 @@ static void an_acquire_cut_at_any_byte_is_unknown(void **state)
 /* Asked again, the server says that there is nothing left to give back. */
 static void a_release_cut_at_any_byte_is_done(void **state)
 {
-    place at;
+    static place at;
     uint64_t fence = 0;
     long len;
 
@@ -150,7 +150,7 @@ static void a_queued_answer_cut_at_any_byte_is_asked_again(void **state)
     enum {
         QUEUED_LEN = 60
     }; /* the list with who holds it, and a little more */
-    place at;
+    static place at;
 
     enter(&at, *state,
           DIBS_LOCK_OPTS(.ttl_ms = TTL_MS, .wait_ms = WORLD_BOUND_MS));
@@ -164,16 +164,17 @@ static void a_queued_answer_cut_at_any_byte_is_asked_again(void **state)
 static void a_renewal_cut_at_any_byte_is_made_again(void **state)
 {
     enum { RENEWAL_LEN = 12 };
-    place at;
+    static place at;
     uint64_t fence;
 
-    enter(&at, *state, DIBS_LOCK_OPTS(.ttl_ms = 600));
+    enter(&at, *state, DIBS_LOCK_OPTS(.ttl_ms = pace_ms(600)));
     CHECK(DIBS_OK, dibs_lock_try(at.lock, err));
     fence = dibs_lock_fence(at.lock);
     world_await_renewal(at.cl);
     for (long n = 0; n < RENEWAL_LEN; n++) {
         proxy_arm(&at.px, n);
         world_await_renewal(at.cl);
+        world_expect_held(at.lock);
         assert_int_equal(dibs_lock_fence(at.lock), fence);
     }
     assert_true(atomic_load(&at.px.cuts) > RENEWAL_LEN / 2);
@@ -183,7 +184,7 @@ static void a_renewal_cut_at_any_byte_is_made_again(void **state)
 
 static void an_open_cut_at_any_byte_is_unavailable(void **state)
 {
-    place at;
+    static place at;
     long len;
 
     enter(&at, *state, NULL);
@@ -218,7 +219,7 @@ static void a_late_answer_is_nobodys(void **state)
     dibs_client *cl;
     dibs_lock *lock;
     dibs_value value = {0};
-    place at;
+    static place at;
 
     enter(&at, w, DIBS_LOCK_OPTS(.ttl_ms = TTL_MS));
     cl = world_client(at.url, 150);
@@ -249,7 +250,7 @@ static void swallowed_answers_cost_the_lease_in_time(void **state)
     loss lost = {0};
     uint64_t fence;
     dibsx_nsec end_at;
-    place at;
+    static place at;
 
     enter(&at, *state,
           DIBS_LOCK_OPTS(.ttl_ms = TTL_MS, .on_lost = note_loss,

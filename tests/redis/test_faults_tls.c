@@ -158,7 +158,7 @@ static void a_record_cut_at_any_byte_is_unknown(void **state)
     dibs_client *cl;
     dibs_lock *lock;
     char url[SERVER_URL_MAX];
-    proxy px;
+    static proxy px;
 
     assert_true(proxy_start(&px, w->sv.tls_port));
     behind.tls_port = px.port;

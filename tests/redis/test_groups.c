@@ -177,7 +177,7 @@ static void a_release_whose_answer_was_lost_is_sent_again(void **state)
     world *w = *state;
     char url[SERVER_URL_MAX];
     dibs_client *cl;
-    proxy px;
+    static proxy px;
 
     assert_true(proxy_start(&px, w->sv.port));
     snprintf(url, sizeof(url), "redis://127.0.0.1:%d", px.port);
@@ -228,7 +228,7 @@ static void a_release_not_awaited_is_sent_again(void **state)
     char url[SERVER_URL_MAX];
     dibs_lock *lock, *next = world_lock(w->other, "k", NULL);
     dibs_client *cl;
-    proxy px;
+    static proxy px;
 
     assert_true(proxy_start(&px, w->sv.port));
     snprintf(url, sizeof(url), "redis://127.0.0.1:%d", px.port);

@@ -80,7 +80,7 @@ expect_whole_list(world *w,
     dibsx_nsec start;
     dibs_client *cl;
     char url[64];
-    proxy px;
+    static proxy px;
 
     make_names(w);
     assert_true(proxy_start(&px, w->sv.port));
@@ -121,7 +121,7 @@ static void a_list_ends_with_its_server(void **state)
     size_t count = 0;
     dibs_client *cl;
     char url[64];
-    proxy px;
+    static proxy px;
 
     make_names(w);
     assert_true(proxy_start(&px, w->sv.port));

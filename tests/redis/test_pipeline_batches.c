@@ -365,7 +365,7 @@ static void an_answer_is_cut_at_every_byte(void **state)
     enum { CROWD = 3, GREETING = 5, ANSWER = 4 + 3 * 15 };
     const server *sv = *state;
     static member crowd[CROWD];
-    proxy px;
+    static proxy px;
 
     load_script(sv);
     assert_true(proxy_start(&px, sv->port));
@@ -398,7 +398,7 @@ static void a_cut_after_an_error_is_unknown(void **state)
     enum { CROWD = 3, GREETING = 5, ERROR = 10 };
     const server *sv = *state;
     static member crowd[CROWD];
-    proxy px;
+    static proxy px;
     piped pd;
 
     load_script(sv);

@@ -149,7 +149,7 @@ static void who_waits_for_room_takes_answers(void **state)
 {
     asker_thread first, second, large = {.ms = 30000};
     const server *sv = *state;
-    proxy px;
+    static proxy px;
     piped pd;
 
     assert_true(proxy_start(&px, sv->port));
@@ -318,7 +318,7 @@ static void a_reply_is_cut_at_every_byte(void **state)
 {
     enum { GREETING = 5, REPLY = 11 };
     const server *sv = *state;
-    proxy px;
+    static proxy px;
 
     assert_true(server_tell(sv, "SET", "cut", "value", NULL));
     assert_true(proxy_start(&px, sv->port));
@@ -347,7 +347,7 @@ static void many_are_cut_at_every_byte(void **state)
     pthread_t threads[WORKERS];
     tally tl = {.pl = NULL};
     piped pd;
-    proxy px;
+    static proxy px;
 
     assert_true(proxy_start(&px, sv->port));
     assert_true(server_tell(sv, "SET", "tally", "0", NULL));

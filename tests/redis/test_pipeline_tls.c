@@ -318,7 +318,7 @@ static void a_session_is_cut_at_many_places(void **state)
     char url[SERVER_URL_MAX], text[TEXT_MAX];
     dibs_status rc = DIBS_UNAVAIL;
     int unknown = 0;
-    proxy px;
+    static proxy px;
 
     assert_true(proxy_start(&px, sv->tls_port));
     behind.tls_port = px.port;

@@ -92,7 +92,7 @@ static void a_free_name_is_granted_the_short_way(void **state)
 static void the_short_way_is_for_direct_connections(void **state)
 {
     quorum *q = *state;
-    proxy between[2];
+    static proxy between[2];
     char url[FLEET_URL_MAX];
     dibs_client *cl;
     dibs_lock *lock;

@@ -140,7 +140,7 @@ static void full_nodes_renew(void **state)
 static void nodes_cut_off(void **state)
 {
     quorum *q = *state;
-    proxy holes[2];
+    static proxy holes[2];
     char url[FLEET_URL_MAX];
     dibs_client *cl;
 
@@ -178,7 +178,7 @@ static void a_list_that_is_given_up_ends_at_the_nodes(void **state)
         "for i = 1, ARGV[1] do redis.call('SET', 'other:' .. i, '1') end "
         "return 'OK'";
     quorum *q = *state;
-    proxy slow[3];
+    static proxy slow[3];
     char url[FLEET_URL_MAX], keys[16];
     dibs_client *cl;
 

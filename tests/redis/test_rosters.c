@@ -74,7 +74,7 @@ static void a_list_goes_on_while_the_server_answers(void **state)
     dibs_client *far;
     dibsx_nsec start;
     char url[64];
-    proxy px;
+    static proxy px;
 
     make_latches(w->url);
     assert_true(proxy_start(&px, w->sv.port));
