@@ -55,20 +55,20 @@ class Shown(Case):
 
 
 class Stale(Case):
+    def holder(self, name):
+        holders = (self.show(name) or {"holders": []})["holders"]
+        if not holders:
+            raise NotInTime("the lease ended before it was looked at")
+        return holders[0]
+
     def abandon(self, name, watch=None):
         """A lease whose holder was killed, once that shows; after a watch has told of it."""
-        def is_marked():
-            holders = (self.show(name) or {"holders": []})["holders"]
-            if not holders:
-                raise NotInTime("the lease ended before it was looked at")
-            return holders[0]["stale"]
-
         holder = self.hold(name, "--ttl", span(9))
         if watch:
             self.assertIn(json.loads(watch.stdout.readline())["event"], ("held", "granted"))
         holder.kill()
         holder.wait(PATIENCE)
-        wait_until(is_marked, "the mark")
+        wait_until(lambda: self.holder(name)["stale"], "the mark")
 
     def test_is_shown(self):
         self.ok("run", "fresh", "--", "true")
@@ -110,14 +110,8 @@ class Stale(Case):
         self.ok("run", "-n", "k", "--", "true")
 
     def test_what_acquire_left_is_not(self):
-        def little_left():
-            holders = self.show("k")["holders"]
-            if not holders:
-                raise NotInTime("the lease ended before it was looked at")
-            return holders[0]["left_ms"] < 600
-
         self.acquire("k", "--ttl", "2s")
-        wait_until(little_left, "most of the lease to be over")
+        wait_until(lambda: self.holder("k")["left_ms"] < 600, "most of the lease to be over")
         self.assertEqual(self.ok("ls", "--stale", "--names"), "")
 
 
