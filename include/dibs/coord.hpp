@@ -680,6 +680,23 @@ class limit
     std::unique_ptr<dibs_limit, freer> limit_;
 };
 
+/* The names of the limits that begin so and of which tokens are out, in the order of
+ * their bytes. */
+inline std::vector<std::string>
+limits(const client &cl, const std::string &begins = std::string())
+{
+    std::vector<std::string> names;
+    dibs_error err = dibs_error();
+    dibs_limit_fn *note = [](const dibs_limit_info *info, void *arg) {
+        static_cast<std::vector<std::string> *>(arg)->emplace_back(info->name);
+        return true;
+    };
+
+    detail::must(dibs_limit_list(cl.get(), begins.c_str(), note, &names, &err),
+                 err);
+    return names;
+}
+
 /* The result of a health check; see dibs/health.h. */
 struct health {
     struct part {

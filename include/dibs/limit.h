@@ -81,6 +81,29 @@ DIBS_API int64_t dibs_limit_remaining(const dibs_limit *limit);
  * NULL is a no-op. */
 DIBS_API void dibs_limit_free(dibs_limit *limit);
 
+/* A limit of which tokens are out. The rate is that of the last draw, in the smallest
+ * numbers that say the same: 100 in a second are 1 in 10,000 us. */
+typedef struct dibs_limit_info {
+    const char *name; /* valid during the call only */
+    int64_t count;    /* tokens in a period */
+    int64_t period_us;
+    int64_t out;     /* tokens that were taken and have not come back */
+    int64_t full_ms; /* until all of them have */
+} dibs_limit_info;
+
+/* Return false to end the listing. */
+typedef bool dibs_limit_fn(const dibs_limit_info *info, void *arg);
+
+/* Calls `each` for every limit of which tokens are out and whose name begins with
+ * `begins` (NULL: all). The order is that of the bytes of names. A store forgets a
+ * limit whose tokens have all come back. `each` may use the client.
+ *   DIBS_UNSUPPORTED  a quorum; the message says why */
+DIBS_API DIBS_MUST_CHECK dibs_status dibs_limit_list(dibs_client *client,
+                                                     const char *begins,
+                                                     dibs_limit_fn *each,
+                                                     void *arg,
+                                                     dibs_error *err);
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,16 +1,20 @@
-/* verb_limit.c - limit: takes tokens of a rate limit, then runs a command.
+/* verb_limit.c - limit: takes tokens of a rate limit, then runs a command; or lists
+ * limits.
  *
  * The command replaces this process: there is nothing to watch while it runs. Main
  * thread only. */
 /* SPDX-License-Identifier: MIT */
 #include "base/clock.h"
+#include "cli/list_verb.h"
 #include "cli/options.h"
 #include "cli/print.h"
 #include "cli/verbs.h"
 #include "exec/no_core_dump.h"
+#include "show/limit_json.h"
 #include <dibs/limit.h>
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -117,7 +121,89 @@ static int replace_process(char *const *argv)
     return number == ENOENT ? DIBS__EXIT_NOTFOUND : DIBS__EXIT_NOEXEC;
 }
 
-static int limit_command(const dibs__command *cmd)
+/* "100/s": in the shortest span that has a whole number of tokens. */
+static void put_rate(dibs__table *table, const dibs_limit_info *info)
+{
+    static const struct {
+        int64_t us;
+        char letter;
+    } spans[] = {{INT64_C(1000000), 's'},
+                 {INT64_C(60000000), 'm'},
+                 {INT64_C(3600000000), 'h'}};
+    int64_t tokens;
+
+    for (size_t i = 0; i < sizeof(spans) / sizeof(spans[0]); i++)
+        if (!__builtin_mul_overflow(info->count, spans[i].us, &tokens) &&
+            tokens % info->period_us == 0) {
+            dibs__table_cellf(table, "%" PRId64 "/%c", tokens / info->period_us,
+                              spans[i].letter);
+            return;
+        }
+    dibs__table_cellf(table, "%" PRId64 "/%" PRId64 "us", info->count,
+                      info->period_us);
+}
+
+/* Where the limits of a list go. */
+typedef struct rows {
+    dibs__shape shape;
+    void *out;
+} rows;
+
+static bool list_limit(const dibs_limit_info *info, void *arg)
+{
+    const rows *to = arg;
+
+    if (to->shape == DIBS__AS_NAMES) {
+        dibs__list_name(info->name);
+    } else if (to->shape == DIBS__AS_JSON) {
+        dibsx_json_open(to->out, '{');
+        dibsx_json_pair_text(to->out, "name", info->name);
+        dibs__show_limit(to->out, info);
+        dibsx_json_close(to->out, '}');
+    } else {
+        dibs__table_cell(to->out, info->name);
+        put_rate(to->out, info);
+        dibs__table_cellf(to->out, "%" PRId64, info->out);
+        dibs__table_span(to->out, info->full_ms);
+    }
+    return true;
+}
+
+static dibs_status list_in_shape(const dibs__command *cmd, dibs_client *cl,
+                                 dibs__shape shape, void *out, dibs_error *err)
+{
+    rows to = {shape, out};
+    const char *begins =
+        dibs__operand_count(cmd) == 2 ? dibs__operands(cmd)[1] : NULL;
+
+    return dibs_limit_list(cl, begins, list_limit, &to, err);
+}
+
+static int list_limits(const dibs__command *cmd)
+{
+    static const char *const heads[] = {"NAME", "RATE", "OUT", "BACK IN"};
+    static const dibs__listing limits = {.key = "limits",
+                                         .heads = heads,
+                                         .columns = 4,
+                                         .list = list_in_shape};
+
+    if (dibs__operand_count(cmd) > 2) {
+        dibs__cli_say("limit: '%.40s' is too many: limit ls takes one "
+                      "beginning of names, after its options",
+                      dibs__operands(cmd)[2]);
+        return DIBS__EXIT_USAGE;
+    }
+    return dibs__list(cmd, &limits);
+}
+
+/* `dibs limit ls --rate 5/s` is a limit of that name: a draw needs --rate. */
+static bool is_listing(const dibs__command *cmd)
+{
+    return strcmp(dibs__operands(cmd)[0], "ls") == 0 &&
+           !dibs__opt_given(cmd, "rate");
+}
+
+static int take_and_run(const dibs__command *cmd)
 {
     dibs_limit_opts opts;
     dibs_limit *limit = NULL;
@@ -143,10 +229,17 @@ static int limit_command(const dibs__command *cmd)
     return code < 0 ? 0 : code;
 }
 
+static int limit_command(const dibs__command *cmd)
+{
+    return is_listing(cmd) ? list_limits(cmd) : take_and_run(cmd);
+}
+
 static const dibs__option options[] = {
     {DIBS__ROW_TEXT("rate", "RATE"), .letter = 'r',
-     .help = "Tokens and the span in which they are handed out: 100/s, 5/m, "
-             "10/30s, 1000/h; a number alone is for each second. Needed."},
+     .help =
+         "Tokens and the span in which they are handed out: 100/s, 5/m, "
+         "10/30s, 1000/h; a number alone is for each second. Needed, but for "
+         "ls."},
     {DIBS__ROW_INT("burst", "N", 1, INT64_MAX), .letter = 'b',
      .otherwise = "the tokens of one span",
      .help = "So many tokens may be taken at once, after a pause."},
@@ -169,7 +262,7 @@ const dibs__option_rows dibs__options_limit =
 
 const dibs__verb dibs__verb_limit = {
     .name = "limit",
-    .operands = "NAME --rate RATE [--] [COMMAND...]",
+    .operands = "[ls] NAME --rate RATE [--] [COMMAND...]",
     .summary = "keep to a rate that programs share",
     .about =
         "Takes a token of the limit NAME, and runs the command, if there is "
@@ -179,7 +272,9 @@ const dibs__verb dibs__verb_limit = {
         "With --json one object tells the outcome: granted, remaining, "
         "retry_after_ms. With a command it is printed only if the limit is "
         "reached. "
-        "The command replaces dibs: signals and exit code are its own.\n",
+        "The command replaces dibs: signals and exit code are its own.\n"
+        "`dibs limit ls [PREFIX]`, without --rate, lists the limits of which "
+        "tokens are out: the rate, how many, and when all are back.\n",
     .examples = "At most 100 messages a second, 20 at once, over all "
                 "machines:\n"
                 "  dibs limit sms --rate 100/s --burst 20 -w 5s -- ./send.sh\n"
@@ -187,13 +282,15 @@ const dibs__verb dibs__verb_limit = {
                 "  dibs limit restart:web --rate 5/h -- systemctl restart "
                 "web\n"
                 "Ask only, and see when to come back:\n"
-                "  dibs limit api --rate 10/30s --json\n",
-    .exits = "0 the token was granted, and there is no command\n"
+                "  dibs limit api --rate 10/30s --json\n"
+                "All limits in use whose names begin with sms:\n"
+                "  dibs limit ls sms\n",
+    .exits = "0 the token was granted, and there is no command; ls: printed\n"
              "0-255 the command's own exit code\n"
              "75 the limit is reached, also after -w (--conflict-exit-code)\n"
              "126 the command was found but cannot be run\n"
              "127 the command was not found\n",
-    .options = "json",
+    .options = "json,names",
     .min_operands = 1,
     DIBS__TAKES_COMMAND,
     .run = limit_command,

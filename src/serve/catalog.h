@@ -1,5 +1,5 @@
-/* catalog.h - lists of things that are no locks: queues, breakers, groups, barriers
- * and latches, each listed once a second for all who ask.
+/* catalog.h - lists of things that are no locks: queues, breakers, groups, barriers,
+ * latches and limits, each listed once a second for all who ask.
  *
  *     catalog thread: list what is wanted --> page --> waiters are woken --> pause
  *     others:         take the latest page of a kind, read it, let go of it
@@ -31,6 +31,7 @@ typedef enum dibs__catalog_kind {
     DIBS__CATALOG_GROUPS,
     DIBS__CATALOG_BARRIERS,
     DIBS__CATALOG_LATCHES,
+    DIBS__CATALOG_LIMITS,
     DIBS__CATALOG_KINDS
 } dibs__catalog_kind;
 

@@ -3,6 +3,7 @@
 #include "base/fail.h"
 #include "serve/catalog.h"
 #include "serve/noun_json.h"
+#include "show/limit_json.h"
 #include <string.h>
 
 #define BREAKERS "dibs.breaker/"
@@ -169,6 +170,16 @@ list_latch(const char *name, const dibs_latch_state *state, void *arg)
     return end_row(&row, li, name, state->left ? "closed" : "open");
 }
 
+static bool list_limit(const dibs_limit_info *info, void *arg)
+{
+    listing *li = arg;
+    row_pairs row;
+
+    begin_row(&row, info->name);
+    dibs__show_limit(&row.js, info);
+    return end_row(&row, li, info->name, "");
+}
+
 static dibs_status
 list_groups(dibs__serve_catalog *ca, dibs__catalog_page *page, dibs_error *err)
 {
@@ -193,9 +204,18 @@ list_latches(dibs__serve_catalog *ca, dibs__catalog_page *page, dibs_error *err)
     return dibs_latch_list(ca->cl, NULL, list_latch, &li, err);
 }
 
+static dibs_status
+list_limits(dibs__serve_catalog *ca, dibs__catalog_page *page, dibs_error *err)
+{
+    listing li = {.ca = ca, .page = page, .err = err};
+
+    return dibs_limit_list(ca->cl, NULL, list_limit, &li, err);
+}
+
 dibs__catalog_list_fn *const dibs__catalog_lists[DIBS__CATALOG_KINDS] = {
     [DIBS__CATALOG_QUEUES] = list_queues,
     [DIBS__CATALOG_BREAKERS] = list_breakers,
     [DIBS__CATALOG_GROUPS] = list_groups,
     [DIBS__CATALOG_BARRIERS] = list_barriers,
-    [DIBS__CATALOG_LATCHES] = list_latches};
+    [DIBS__CATALOG_LATCHES] = list_latches,
+    [DIBS__CATALOG_LIMITS] = list_limits};

@@ -1,12 +1,18 @@
-/* route_limits.c - rate limits: taking tokens. Threads of the server. */
+/* route_limits.c - rate limits: a list, and taking tokens. Threads of the server. */
 /* SPDX-License-Identifier: MIT */
 #include "serve/ask.h"
 #include "serve/daemon.h"
+#include "serve/page.h"
 #include "serve/problem.h"
 #include "serve/routes.h"
 #include <dibs/limit.h>
 
 #define NUMBER_MAX (INT64_C(1) << 40)
+
+void dibs__serve_get_limits(dibs__http_exchange *ex)
+{
+    dibs__serve_answer_catalog(ex, DIBS__CATALOG_LIMITS, "");
+}
 
 /* False: it was refused. */
 static bool read_limit(dibs__http_exchange *ex, const dibsx_json_node *body,

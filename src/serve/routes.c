@@ -120,6 +120,8 @@ const dibs__http_route dibs__serve_routes[] = {
     {"POST", "/v1/breakers/{name}/trip", dibs__serve_post_trip, ADMIN, NAMED},
     {"POST", "/v1/breakers/{name}/reset", dibs__serve_post_breaker_reset, ADMIN,
      NAMED},
+    {"GET", "/v1/limits", dibs__serve_get_limits, READ,
+     TAKES("prefix q limit after")},
     {"POST", "/v1/limits/{name}/take", dibs__serve_post_take, OPERATE, NAMED},
     {"GET", "/v1/jobs", dibs__serve_get_jobs, READ,
      TAKES("board prefix q status set sort limit after")},

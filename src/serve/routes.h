@@ -134,6 +134,7 @@ dibs__http_fn dibs__serve_post_trip;
 dibs__http_fn dibs__serve_post_breaker_reset;
 
 /* route_limits.c */
+dibs__http_fn dibs__serve_get_limits;
 dibs__http_fn dibs__serve_post_take;
 
 /* hub.c */

@@ -86,19 +86,26 @@ convert_used(const dibs__rate *rate, int64_t period_us, int64_t used)
     return whole + ((double)whole < scaled);
 }
 
+/* At the rate in force when it was written. */
+static int64_t count_own(const dibs__rate *rate, int64_t now_us)
+{
+    int64_t used;
+
+    if (rate->count == 0 || rate->tat_us < now_us)
+        return 0;
+    if (__builtin_mul_overflow(rate->tat_us - now_us, rate->count, &used) ||
+        used > DIBS__RATE_MAX - rate->rest)
+        used = DIBS__RATE_MAX - rate->rest;
+    return used + rate->rest;
+}
+
 static int64_t
 count_used(const dibs__rate *rate, const dibs__draw *draw, int64_t now_us)
 {
-    int64_t tat_us = rate->tat_us;
-    int64_t used;
+    int64_t used = count_own(rate, now_us);
 
-    if (rate->count == 0 || tat_us < now_us)
-        return 0;
-    if (__builtin_mul_overflow(tat_us - now_us, rate->count, &used) ||
-        used > DIBS__RATE_MAX - rate->rest)
-        used = DIBS__RATE_MAX - rate->rest;
-    used += rate->rest;
-    return rate->count == draw->count && rate->period_us == draw->period_us
+    return used == 0 || (rate->count == draw->count &&
+                         rate->period_us == draw->period_us)
                ? used
                : convert_used(rate, draw->period_us, used);
 }
@@ -142,6 +149,22 @@ bool dibs__rate_draw(dibs__rate *rate, const dibs__draw *draw, int64_t now_us,
     out->wait_us = room < 0 ? divide_up(-room, draw->count) : 0;
     out->remaining = room > 0 ? room / draw->period_us : 0;
     return true;
+}
+
+bool dibs__rate_show(const dibs__rate *rate, int64_t now_us,
+                     dibs__rate_row *row)
+{
+    dibs__rate now = *rate;
+
+    if (rate->count < 1 || rate->period_us < 1 || rate->rest < 0 ||
+        rate->rest >= rate->count || rate->tat_us < 0 || rate->last_us < 0)
+        return false;
+    (void)follow_clock(&now, now_us);
+    row->count = now.count;
+    row->period_us = now.period_us;
+    row->out = divide_up(count_own(&now, now_us), now.period_us);
+    row->full_us = now.tat_us - now_us + (now.rest > 0);
+    return now.tat_us >= now_us;
 }
 
 bool dibs__rate_credible(const dibs__draw *draw, const dibs__drawn *out)

@@ -1,4 +1,4 @@
-/* rate.h - the rate step of the store contract, and its rule.
+/* rate.h - the rate steps of the store contract, and their rule.
  *
  * A limit hands out `count` tokens in each period, and up to `burst` of them at once:
  * GCRA, in exact arithmetic on the clock of the store. In any span W a name hands
@@ -14,6 +14,8 @@
 
 #include "base/clock.h"
 #include <dibs/types.h>
+
+#include <stdbool.h>
 
 struct dibs__store;
 
@@ -37,6 +39,33 @@ typedef struct dibs__drawn {
     int64_t remaining; /* tokens that are left after this */
 } dibs__drawn;
 
+/* A limit of a list: tokens of it are out. */
+typedef struct dibs__rate_row {
+    char name[DIBS_NAME_MAX + 1];
+    int64_t count; /* of the last draw, reduced; as the next */
+    int64_t period_us;
+    int64_t out;     /* tokens that are out, rounded up */
+    int64_t full_us; /* until all of them have come back */
+} dibs__rate_row;
+
+/* Called for each limit; false: no more. */
+typedef bool dibs__rate_fn(const dibs__rate_row *row, void *arg);
+
+enum { DIBS__RATE_LIST_MAX = 500 };
+
+/* Which limits a list is to have. */
+typedef struct dibs__rate_query {
+    const char *begins; /* their names begin with it */
+    const char *after;  /* they come behind this name; "": from the first */
+    size_t max;         /* a list may end after DIBS__RATE_LIST_MAX already */
+} dibs__rate_query;
+
+/* The limits of one list, where a short list costs the store less than a long one. */
+static inline size_t dibs__rate_list_max(const dibs__rate_query *query)
+{
+    return query->max < DIBS__RATE_LIST_MAX ? query->max : DIBS__RATE_LIST_MAX;
+}
+
 typedef struct dibs__rate_ops {
     /* DIBS_OK: granted. DIBS_BUSY: `least` tokens take longer than wait_us; none is
      * granted. DIBS_INVALID: as dibs__rate_check() has it. A draw costs its tokens
@@ -45,10 +74,20 @@ typedef struct dibs__rate_ops {
      * that are out stay out. */
     dibs_status (*draw)(struct dibs__store *st, const dibs__draw *draw,
                         dibsx_nsec deadline, dibs__drawn *out, dibs_error *err);
+
+    /* The limits of which tokens are out, in the order of the bytes of their names.
+     * Fewer than `max`, or than DIBS__RATE_LIST_MAX: there are no more. The store is
+     * not locked while `each` runs. For the deadline see the rosters of
+     * store/roster.h. */
+    dibs_status (*rates)(struct dibs__store *st, const dibs__rate_query *query,
+                         dibsx_nsec deadline, dibs__rate_fn *each, void *arg,
+                         dibs_error *err);
 } dibs__rate_ops;
 
 /* As DIBS__LEASE_STEPS(). */
-#define DIBS__RATE_STEPS(X) X(draw, DRAW)
+#define DIBS__RATE_STEPS(X)                                                    \
+    X(draw, DRAW)                                                              \
+    X(rates, RATES)
 
 /* All that a store keeps of a name. Zeroed: nothing is out. */
 typedef struct dibs__rate {
@@ -69,6 +108,11 @@ DIBS_MUST_CHECK dibs_status dibs__rate_check(const dibs__draw *draw,
  * also when nothing was granted. Lua and PL/pgSQL have it too (draw.lua, rate.sql). */
 bool dibs__rate_draw(dibs__rate *rate, const dibs__draw *draw, int64_t now_us,
                      dibs__drawn *out);
+
+/* The row of a list, but for the name. False: all has come back, or no draw has
+ * written this. */
+bool dibs__rate_show(const dibs__rate *rate, int64_t now_us,
+                     dibs__rate_row *row);
 
 /* Whether a server can have answered this to the draw. */
 bool dibs__rate_credible(const dibs__draw *draw, const dibs__drawn *out);

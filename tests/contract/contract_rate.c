@@ -347,6 +347,95 @@ static void draws_400_callers_on_one_key(void **state)
     assert_int_equal(total, THREADS * CALLS / 2);
 }
 
+enum { SHOWN_MAX = 8 };
+
+/* The rows of a list, in the order in which they came. */
+typedef struct shown {
+    dibs__rate_row rows[SHOWN_MAX];
+    size_t count, stop;
+} shown;
+
+static bool copy_row(const dibs__rate_row *row, void *arg)
+{
+    shown *out = arg;
+
+    assert_true(out->count < SHOWN_MAX);
+    out->rows[out->count++] = *row;
+    return out->count < out->stop;
+}
+
+/* Those that begin with the name of the test and this, behind a name. */
+static size_t list_rates(contract *t, const char *tail, const char *after,
+                         size_t max, shown *out)
+{
+    dibs__store *st = t->st[CONTRACT_HANDLES - 1];
+    char begins[DIBS_NAME_MAX + 1];
+    const dibs__rate_query query = {begins, after, max};
+    dibs_error err = {0};
+    dibs_status rc;
+
+    snprintf(begins, sizeof(begins), "%.200s%.50s", t->name, tail);
+    out->count = 0;
+    rc = st->ops->rate->rates(st, &query, contract_soon(), copy_row, out, &err);
+    if (rc != DIBS_OK)
+        FAIL_OF(rc, "rates: status %d: %s", (int)rc, err.message);
+    return out->count;
+}
+
+static void take_of(contract *t, const char *tail, int64_t cost)
+{
+    dibs__draw what = draw_of(t, cost, HOUR_US, 10);
+    char name[DIBS_NAME_MAX + 1];
+    dibs__drawn got;
+
+    snprintf(name, sizeof(name), "%.200s%.50s", t->name, tail);
+    what.name = name;
+    assert_status(draw(t, 0, &what, &got), DIBS_OK);
+}
+
+static void a_list_has_what_is_out(void **state)
+{
+    contract *t = *state;
+    dibs__draw brief = draw_of(t, 1, 1000, 1);
+    shown all = {.stop = SHOWN_MAX};
+    dibs__drawn got;
+
+    assert_int_equal(list_rates(t, "", "", SHOWN_MAX, &all), 0);
+    take_of(t, "-b", 2);
+    take_of(t, "-b", 1);
+    take_of(t, "-a", 10);
+    assert_status(draw(t, 1, &brief, &got), DIBS_OK);
+    contract_sleep_until(dibsx_after_ms(dibsx_now(), 20));
+    /* What has come back is not there. */
+    assert_int_equal(list_rates(t, "", "", SHOWN_MAX, &all), 2);
+    assert_string_equal(all.rows[0].name + strlen(t->name), "-a");
+    assert_int_equal(all.rows[0].out, 10);
+    assert_string_equal(all.rows[1].name + strlen(t->name), "-b");
+    assert_int_equal(all.rows[1].out, 3);
+    assert_int_equal(all.rows[1].count, 1);
+    assert_int_equal(all.rows[1].period_us, HOUR_US);
+    assert_true(all.rows[1].full_us > 2 * HOUR_US &&
+                all.rows[1].full_us <= 3 * HOUR_US);
+    assert_int_equal(list_rates(t, "-b", "", SHOWN_MAX, &all), 1);
+}
+
+static void a_list_of_limits_goes_on_behind_a_name(void **state)
+{
+    contract *t = *state;
+    shown page = {.stop = SHOWN_MAX}, rest = {.stop = SHOWN_MAX};
+    static const char *const tails[] = {"-3", "-1", "-4", "-2", "-10"};
+
+    for (size_t i = 0; i < sizeof(tails) / sizeof(tails[0]); i++)
+        take_of(t, tails[i], 1);
+    assert_int_equal(list_rates(t, "", "", 2, &page), 2);
+    assert_string_equal(page.rows[1].name + strlen(t->name), "-10");
+    assert_int_equal(list_rates(t, "", page.rows[1].name, SHOWN_MAX, &rest), 3);
+    assert_string_equal(rest.rows[0].name + strlen(t->name), "-2");
+    assert_int_equal(list_rates(t, "", rest.rows[2].name, SHOWN_MAX, &page), 0);
+    page.stop = 1;
+    assert_int_equal(list_rates(t, "", "", SHOWN_MAX, &page), 1);
+}
+
 int contract_rate(void)
 {
     const struct CMUnitTest tests[] = {
@@ -365,6 +454,8 @@ int contract_rate(void)
         CONTRACT_TEST(a_limit_is_neither_a_lock_nor_a_value),
         CONTRACT_TEST(a_limit_outlives_its_handle),
         CONTRACT_TEST(draws_400_callers_on_one_key),
+        CONTRACT_TEST(a_list_has_what_is_out),
+        CONTRACT_TEST(a_list_of_limits_goes_on_behind_a_name),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

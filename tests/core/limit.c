@@ -3,6 +3,7 @@
 #include "core.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <time.h>
 
 enum { HOUR_MS = 3600000, THREADS = 8, CALLS = 100 };
@@ -184,6 +185,44 @@ static void bad_calls_are_refused(void **state)
     dibs_close(cl);
 }
 
+static bool count_limit(const dibs_limit_info *info, void *arg)
+{
+    assert_int_equal(info->out, 1);
+    assert_int_equal(info->period_us, INT64_C(3600000000));
+    return ++*(int *)arg != 3;
+}
+
+/* More than a page of the store. */
+static void limits_are_listed(void **state)
+{
+    enum { MANY = 501 };
+    dibs_client *cl = core_open();
+    char name[DIBS_NAME_MAX + 1], begins[64];
+    int shown = 3;
+
+    (void)state;
+    snprintf(begins, sizeof(begins), "%.40s", core_name());
+    for (int i = 0; i < MANY; i++) {
+        dibs_limit *limit;
+
+        snprintf(name, sizeof(name), "%s-%d", begins, i);
+        limit = open_limit(cl, name,
+                           DIBS_LIMIT_OPTS(.count = 1, .period_ms = 3600000));
+        CHECK(DIBS_OK, dibs_limit_take(limit, 1, err));
+        dibs_limit_free(limit);
+    }
+    CHECK(DIBS_OK, dibs_limit_list(cl, begins, count_limit, &shown, err));
+    assert_int_equal(shown, MANY + 3);
+    shown = 0;
+    CHECK(DIBS_OK, dibs_limit_list(cl, begins, count_limit, &shown, err));
+    assert_int_equal(shown, 3);
+    snprintf(name, sizeof(name), "%s-500", begins);
+    shown = 3;
+    CHECK(DIBS_OK, dibs_limit_list(cl, name, count_limit, &shown, err));
+    assert_int_equal(shown, 4);
+    dibs_close(cl);
+}
+
 int core_limit_tests(void)
 {
     const struct CMUnitTest tests[] = {
@@ -192,6 +231,7 @@ int core_limit_tests(void)
         cmocka_unit_test(closing_ends_the_sleep),
         cmocka_unit_test(reservations_stay_within_the_bound),
         cmocka_unit_test(bad_calls_are_refused),
+        cmocka_unit_test(limits_are_listed),
     };
 
     return cmocka_run_group_tests_name("limit", tests, NULL, NULL);

@@ -514,6 +514,7 @@ static void groups(dibs::client &db)
     }
     CHECK(dibs::groups(db, "gr").empty());
     CHECK(dibs::latches(db, "ba") == std::vector<std::string>{"batch"});
+    CHECK(dibs::limits(db, "no such").empty());
     CHECK(dibs::members(db, "group").empty());
     CHECK(thrown([&] { dibs::member(db, "batch"); }) == DIBS_MISMATCH);
 }

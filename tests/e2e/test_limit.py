@@ -46,6 +46,24 @@ class Limit(Case):
         self.assertIn("give --rate", self.dibs("limit", "x").stderr)
         self.assertIn("raise the burst", self.dibs("limit", "x", "--rate", "1/s", "--tokens", "2").stderr)
 
+    def test_a_list(self):
+        self.assertEqual(self.json("limit", "ls", "--json")["limits"], [])
+        self.ok("limit", "sms-b", "--rate", "5/h")
+        self.ok("limit", "sms-a", "--rate", "7/m", "--burst", "900", "--tokens", "800")
+        self.ok("limit", "ls", "--rate", "1/7h")
+        self.assertEqual(self.ok("limit", "ls", "--names"), "ls\nsms-a\nsms-b\n")
+        rows = self.json("limit", "ls", "--json", "sms-")["limits"]
+        self.assertEqual([(row["name"], row["count"], row["period_us"]) for row in rows],
+                         [("sms-a", 7, 60000000), ("sms-b", 1, 720000000)])
+        self.assertLessEqual(rows[0]["out"], 800)
+        self.assertEqual(rows[1]["out"], 1)
+        table = self.ok("limit", "ls")
+        self.assertRegex(table, r"(?m)^NAME +RATE +OUT +BACK IN\n")
+        self.assertRegex(table, r"(?m)^ls +1/25200000000us +1 +\S+$")
+        self.assertRegex(table, r"(?m)^sms-a +7/m +\d+ +\S+$")
+        self.assertRegex(table, r"(?m)^sms-b +5/h +1 +1[12]m\d\ds$")
+        self.assertIn("after its options", self.fails(64, "limit", "ls", "sms-", "--json"))
+
     def test_a_store_that_is_away(self):
         away = ("--url", "redis://127.0.0.1:1", "limit", "x", "--rate", "1/h")
         self.assertEqual(self.dibs(*away, "--", "echo", "never").returncode, 69)

@@ -567,6 +567,10 @@ class Gates:
         self.assertEqual(take().json, {"remaining": 1})
         self.assertEqual(take().json, {"remaining": 0})
         self.assertGreater(self.assert_problem(take(), 409, "busy")["retry_ms"], 0)
+        listed = wait_until(lambda: self.daemon.get("/v1/limits", query={"prefix": self.name()}, role="read").json["items"], "the list")
+        self.assertEqual([(item["name"], item["count"], item["period_us"], item["out"]) for item in listed],
+                         [(self.name(), 1, 300000000, 2)])
+        self.assertGreater(listed[0]["full_ms"], 300000)
         for body in ({"count": None}, {"count": 0}, {"n": 0}, {"n": 3}, {"period_ms": 0}, {"wait_ms": 1}):
             with self.subTest(body):
                 self.assert_problem(take(**body), 400, "invalid")
@@ -579,6 +583,8 @@ class Gates:
         for noun in ("queues", "latches", "barriers", "elections", "members", "breakers"):
             with self.subTest(noun):
                 self.assert_problem(self.daemon.get(f"/v1/{noun}/{'x' * 300}"), 400, "invalid")
+        for noun in ("queues", "latches", "barriers", "limits", "elections", "members", "breakers"):
+            with self.subTest(noun):
                 self.assert_problem(self.daemon.get(f"/v1/{noun}", query={"limit": 0}), 400, "invalid")
 
 

@@ -596,6 +596,13 @@ static void latches(void **state)
     fail_each_allocation(*state, use_latch);
 }
 
+static bool any_limit(const dibs_limit_info *info, void *arg)
+{
+    (void)info;
+    (void)arg;
+    return true;
+}
+
 static dibs_status use_limit(world *w, dibs_error *err)
 {
     dibs_limit *limit = NULL;
@@ -607,6 +614,8 @@ static dibs_status use_limit(world *w, dibs_error *err)
     assert_int_equal(rc == DIBS_OK, limit != NULL);
     if (rc == DIBS_OK)
         rc = dibs_limit_take(limit, 1, err);
+    if (rc == DIBS_OK)
+        rc = dibs_limit_list(w->one, "limit", any_limit, NULL, err);
     dibs_limit_free(limit);
     return rc;
 }

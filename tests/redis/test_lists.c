@@ -1,4 +1,4 @@
-/* test_lists.c - lists of locks, values and queues on a server that has many keys: each
+/* test_lists.c - lists of locks, values, queues and limits on a server that has many keys: each
  * request has the time of one, and the whole has as long as the server answers. */
 /* SPDX-License-Identifier: MIT */
 #include "pace.h"
@@ -135,6 +135,50 @@ static void a_list_ends_with_its_server(void **state)
     proxy_stop(&px);
 }
 
+static bool note_limit(const dibs_limit_info *info, void *arg)
+{
+    assert_string_equal(info->name, "whole");
+    assert_int_equal(info->out, 3);
+    ++*(size_t *)arg;
+    return true;
+}
+
+/* Keys that somebody else has written, or a part of. */
+static void a_limit_that_no_draw_wrote_is_passed_over(void **state)
+{
+    world *w = *state;
+    static const char *const odd[] = {
+        "",
+        "x",
+        "9000000000000000 1 0 1",
+        "9000000000000000 1 0 1 2 ",
+        "9000000000000000 1 0 0 1",
+        "9000000000000000 1 5 5 1",
+        "9000000000000000 1 0 1 0",
+        "-1 1 0 1 1",
+        "99999999999999999999 1 0 1 1",
+    };
+    dibs_limit *limit = NULL;
+    size_t count = 0;
+
+    for (size_t i = 0; i < sizeof(odd) / sizeof(odd[0]); i++) {
+        char key[32];
+
+        snprintf(key, sizeof(key), "dibs:rate:odd-%zu", i);
+        assert_true(server_tell(&w->sv, "SET", key, odd[i], NULL));
+    }
+    assert_true(
+        server_tell(&w->sv, "HSET", "dibs:rate:hash", "tat", "1", NULL));
+    CHECK(DIBS_OK,
+          dibs_limit_new(w->one, "whole",
+                         DIBS_LIMIT_OPTS(.count = 5, .period_ms = 86400000),
+                         &limit, err));
+    CHECK(DIBS_OK, dibs_limit_take(limit, 3, err));
+    CHECK(DIBS_OK, dibs_limit_list(w->other, NULL, note_limit, &count, err));
+    assert_int_equal(count, 1);
+    dibs_limit_free(limit);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -142,6 +186,7 @@ int main(void)
         WORLD_TEST(a_list_of_values_has_as_long_as_it_takes),
         WORLD_TEST(a_list_of_queues_has_as_long_as_it_takes),
         WORLD_TEST(a_list_ends_with_its_server),
+        WORLD_TEST(a_limit_that_no_draw_wrote_is_passed_over),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

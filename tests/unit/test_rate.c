@@ -166,6 +166,33 @@ static void the_largest_limits_can_be_counted(void **state)
     assert_int_equal(got.wait_us, 2); /* 1.000017, rounded up */
 }
 
+/* A token is out until the whole of it has come back. */
+static void a_list_rounds_up(void **state)
+{
+    dibs__draw draw = make_draw(3, 10, 3); /* 3.3 us a token */
+    dibs__rate rate = {0};
+    dibs__rate_row row;
+    dibs__drawn got;
+
+    (void)state;
+    assert_false(dibs__rate_show(&rate, START, &row));
+    draw.cost = draw.least = 2;
+    assert_true(dibs__rate_draw(&rate, &draw, START, &got));
+    assert_true(dibs__rate_show(&rate, START, &row));
+    assert_int_equal(row.out, 2);
+    assert_int_equal(row.full_us, 7);
+    assert_true(dibs__rate_show(&rate, START + 3, &row));
+    assert_int_equal(row.out, 2);
+    assert_true(dibs__rate_show(&rate, START + 4, &row));
+    assert_int_equal(row.out, 1);
+    assert_false(dibs__rate_show(&rate, START + 7, &row));
+    /* The clock was set back: it comes back as soon as it would have. */
+    assert_true(dibs__rate_show(&rate, START - SEC_US, &row));
+    assert_int_equal(row.full_us, 7);
+    rate.rest = rate.count;
+    assert_false(dibs__rate_show(&rate, START, &row));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -176,6 +203,7 @@ int main(void)
         cmocka_unit_test(late_command_refills_nothing),
         cmocka_unit_test(a_changed_rate_keeps_what_is_out),
         cmocka_unit_test(the_largest_limits_can_be_counted),
+        cmocka_unit_test(a_list_rounds_up),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

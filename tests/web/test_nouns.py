@@ -62,10 +62,13 @@ class Nouns(unittest.TestCase):
         self.browser.await_text("Breaker open payments", ".attention")
         self.show("#/coordination")
         # A command and a session, which have named nothing to the daemon's lists.
-        for noun in ("No party waits.", "No latch has counted.", "dibs.nodes"):
+        for noun in ("No party waits.", "No latch has counted.", "No tokens are out.", "dibs.nodes"):
             self.browser.await_text(noun)
         self.scene.behind("latch", "count-down", "shards", "-n", "2")
         self.browser.await_text("1 of 2")
+        self.scene.behind("limit", "sms-gateway", "--rate", "5/h", "--tokens", "4")
+        self.browser.await_text("sms-gateway")
+        self.assertIn("one each 12", self.browser.text("main"))
         self.scene.behind("join", "workers-1", "--", "sleep", "1000")
         self.browser.await_text("workers-1")
         session = self.scene.post("/v1/sessions", {"ttl_ms": 600000}).json["session"]

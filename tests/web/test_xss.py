@@ -68,6 +68,7 @@ class Texts(unittest.TestCase):
             if i % 6 == 0:
                 self.ask("POST", "/v1/breakers/~/trip", {"reason": text}, (200, 204, 400), name=text)
                 self.ask("POST", "/v1/latches/~/count-down", {"count": 2, "id": text}, (200, 400), name=text)
+                self.ask("POST", "/v1/limits/~/take", {"count": 1, "period_ms": 3600000}, (200, 400), name=text)
                 self.ask("PUT", f"/v1/sessions/{session}/leases/e{i}", {"name": f"election{i}", "kind": "election", "member": text, "wait_ms": 1000},
                          (200, 201, 202, 400), wait_ms=0)
                 self.ask("POST", "/v1/queues/~", {"data": text}, (200, 201, 400), name=text)

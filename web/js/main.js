@@ -121,7 +121,7 @@ function notice() {
   const store = state.overview?.store, quiet = `since ${clock(link.heardAt)} (${calm(now() - link.heard)})`;
   const say = link.state === 'lost' ? `The daemon cannot be reached ${quiet}. This is how things were then.`
     : link.state === 'stale' ? `No news ${quiet}. This is how things were then.`
-      : link.state === 'live' && store && !store.up ? 'The store is away. Leases run on until their time is over; nothing can be changed now.' : '';
+      : link.state === 'live' && store && !store.up ? 'The store is away. Leases run on until they are over; nothing can be changed.' : '';
   if (!say) { if ($('notice').firstChild) put($('notice')); return; }
   const shown = $('notice').querySelector('span');
   if (shown) text(shown, say);

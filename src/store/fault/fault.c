@@ -411,6 +411,20 @@ fault_draw(dibs__store *st, const dibs__draw *draw, dibsx_nsec deadline,
     return dibs__fault_lose_answer(err);
 }
 
+static dibs_status
+fault_rates(dibs__store *st, const dibs__rate_query *query, dibsx_nsec deadline,
+            dibs__rate_fn *each, void *arg, dibs_error *err)
+{
+    dibs__fault_store *fs = dibs__fault_of(st);
+    dibs_status rc =
+        dibs__fault_begin_read(fs, DIBS__STEP_RATES, deadline, err);
+
+    if (rc != DIBS_OK)
+        return rc;
+    return fs->within->ops->rate->rates(fs->within, query, deadline, each, arg,
+                                        err);
+}
+
 static dibs_status fault_meet(dibs__store *st, dibs__meet *items, size_t count,
                               dibsx_nsec deadline, dibs_error *err)
 {

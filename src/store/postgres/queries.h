@@ -75,6 +75,12 @@
       "' said ' || encode($2::bytea, 'hex'))::text), '') || '0' FROM "         \
       "@schema@.ear WHERE topic = $1 AND until_us > @schema@.now_us()")        \
     X(METER, "SELECT @schema@.meter($1,$2,$3,$4,$5,$6,$7)")                    \
+    X(RATES, "SELECT r.name, n.at_us, r.tat_us, r.last_us, r.rest, r.count, "  \
+             "r.period_us FROM @schema@.rate AS r "                            \
+             "CROSS JOIN (SELECT @schema@.now_us() AS at_us) AS n "            \
+             "WHERE (r.name > $1 OR r.name = $1 AND $2::bigint = 1) AND "      \
+             "r.tat_us - greatest(0, r.last_us - n.at_us) >= n.at_us "         \
+             "ORDER BY r.name LIMIT $3::bigint")                               \
     X(RATE_DRAW, "SELECT @schema@.rate_draw($1,$2,$3,$4,$5,$6,$7)")            \
     X(MEET, "SELECT @schema@.meet($1,$2,$3,$4,$5,$6,$7,$8,$9,$10,$11)")        \
     X(ROLL_CALL,                                                               \

@@ -254,6 +254,19 @@ refuse_draw(struct dibs__store *st, const dibs__draw *draw, dibsx_nsec deadline,
 }
 
 static dibs_status
+refuse_rates(struct dibs__store *st, const dibs__rate_query *query,
+             dibsx_nsec deadline, dibs__rate_fn *each, void *arg,
+             dibs_error *err)
+{
+    (void)st;
+    (void)query;
+    (void)deadline;
+    (void)each;
+    (void)arg;
+    return dibs__quorum_unsupported(DIBS__CAN_RATE, err);
+}
+
+static dibs_status
 refuse_meter(struct dibs__store *st, const dibs__meter *report,
              dibsx_nsec deadline, dibs__sums *out, dibs_error *err)
 {
@@ -314,7 +327,10 @@ const dibs__log_ops dibs__quorum_log_ops = {.append = refuse_append,
 const dibs__topic_ops dibs__quorum_topic_ops = {.ear = refuse_ear,
                                                 .tell = refuse_tell,
                                                 .say = refuse_say};
-const dibs__rate_ops dibs__quorum_rate_ops = {.draw = refuse_draw};
+const dibs__rate_ops dibs__quorum_rate_ops = {
+    .draw = refuse_draw,
+    .rates = refuse_rates,
+};
 const dibs__meter_ops dibs__quorum_meter_ops = {.meter = refuse_meter};
 const dibs__roster_ops dibs__quorum_roster_ops = {.meet = refuse_meet,
                                                   .roll_call = refuse_roll_call,

@@ -176,6 +176,18 @@ size_t dibs__key_rate(const char *name, char out[DIBS__KEY_MAX])
     return append_text(out, len, name, strlen(name));
 }
 
+bool dibs__key_tail(const char *head, const char *key, size_t len,
+                    char out[DIBS_NAME_MAX + 1])
+{
+    size_t from = strlen(head);
+
+    if (len <= from || len - from > DIBS_NAME_MAX || memchr(key, '\0', len))
+        return false;
+    memcpy(out, key + from, len - from);
+    out[len - from] = '\0';
+    return true;
+}
+
 /* The tag of the slot is for names that decide it by a part that cannot be named
  * otherwise: they begin with a brace, or have one that closes nothing. The key still
  * begins with the name, so that an ACL for a prefix has it. */

@@ -51,6 +51,11 @@ void dibs__keys_writers(const char *topic, char from[DIBS__KEY_MAX],
                         char was[DIBS__KEY_MAX]);
 size_t dibs__key_rate(const char *name, char out[DIBS__KEY_MAX]);
 
+/* The name in a key that is no more than that behind its head, as DIBS__KEY_VALUE; false:
+ * it is none. */
+bool dibs__key_tail(const char *head, const char *key, size_t len,
+                    char out[DIBS_NAME_MAX + 1]);
+
 /* The key of the meter of a value, which is in the slot of the value's. */
 size_t dibs__key_meter(const char *name, char out[DIBS__KEY_MAX]);
 

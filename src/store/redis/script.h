@@ -38,6 +38,7 @@
     X(log_trim)                                                                \
     X(tell)                                                                    \
     X(draw)                                                                    \
+    X(rates)                                                                   \
     X(meter)                                                                   \
     X(meet)                                                                    \
     X(roll_call)                                                               \

@@ -328,14 +328,8 @@ delete_value(struct dibs__store *st, const char *key, uint64_t expected,
 static bool name_of(const char *key, size_t len, const char *begins,
                     char out[DIBS_NAME_MAX + 1])
 {
-    size_t from = strlen(DIBS__KEY_VALUE);
-
     (void)begins;
-    if (len <= from || len - from > DIBS_NAME_MAX || memchr(key, '\0', len))
-        return false;
-    memcpy(out, key + from, len - from);
-    out[len - from] = '\0';
-    return true;
+    return dibs__key_tail(DIBS__KEY_VALUE, key, len, out);
 }
 
 /* DIBS_NOTFOUND: the caller has seen enough. */

@@ -111,6 +111,10 @@ const char *const dibs__sqlite_query_text[DIBS__SQL_COUNT] = {
     [DIBS__SQL_RATE_PUT] =
         "INSERT OR REPLACE INTO rate(name, tat_us, last_us, rest, count, "
         "period_us) VALUES(?1, ?2, ?3, ?4, ?5, ?6)",
+    [DIBS__SQL_RATE_LIST] =
+        "SELECT tat_us, last_us, rest, count, period_us, name FROM rate "
+        "WHERE name >= ?1 AND name <> ?2 AND "
+        "tat_us - max(0, last_us - ?3) >= ?3 ORDER BY name LIMIT ?4",
     [DIBS__SQL_RATE_SWEEP] =
         "DELETE FROM rate WHERE name IN "
         "(SELECT name FROM rate WHERE tat_us < ?1 LIMIT 16)",

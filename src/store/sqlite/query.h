@@ -44,6 +44,7 @@ typedef enum dibs__sqlite_query {
     DIBS__SQL_EAR_CLEAR,
     DIBS__SQL_RATE,
     DIBS__SQL_RATE_PUT,
+    DIBS__SQL_RATE_LIST,
     DIBS__SQL_RATE_SWEEP,
     DIBS__SQL_RATE_CLEAR,
     DIBS__SQL_METER,

@@ -12,7 +12,7 @@ const about = (kind, name) => (LISTS[kind] ? to(LISTS[kind]) : to(PAGES[kind] ||
 
 export default function audit(address) {
   const is = { who: address.get('who') || '', action: address.get('action') || '', name: address.get('name') || '' };
-  const view = page('Audit', { lead: 'Leases that were ended by force, and what else was changed by hand, newest first.' });
+  const view = page('Audit', { lead: 'Leases ended by force, and other changes by hand, newest first.' });
   const rows = table('Audit trail', 'audit', ['When', 'Who', 'What', 'Name', 'Reason'], {
     key: e => e.position,
     make: e => [when(e.at), h('span', { title: [e.role, e.from, e.request, e.route].filter(Boolean).join(' ') }, h('b', { text: e.who || e.by || '–' }), e.from && h('small', { text: ' ' + e.from })),

@@ -1,6 +1,5 @@
-/* coordination.js - elections, groups, barriers, latches and breakers: one table each, with
- * what an operator may do. One field shortens all of them to names with a beginning;
- * another names a breaker that has not opened, which no list has. */
+/* coordination.js - a table for each noun. One field shortens all to names with a beginning;
+ * another names a breaker that no list has. */
 // SPDX-License-Identifier: MIT
 import { h, put, text } from '../dom.js';
 import { calm, since } from '../time.js';
@@ -19,8 +18,8 @@ function askResign(e) {
   const next = e.candidates[0];
   return confirm({
     title: 'End this term?', danger: true, action: 'End the term', reason: true,
-    say: [h('b', { text: e.leader.member || who(e.leader) }), ' leads ', code(e.name), ' in term ', code(String(e.term)), '. ', next ? [h('b', { text: next.member || who(next) }), ' is next.'] : 'Nobody else is a candidate.'],
-    note: 'Until the leader notices, it still believes that it leads. It may be a candidate again at once.',
+    say: [h('b', { text: e.leader.member || who(e.leader) }), ' leads ', code(e.name), ' in term ', code(String(e.term)), '. ', next ? [h('b', { text: next.member || who(next) }), ' is next.'] : 'Nobody is next.'],
+    note: 'Until the leader notices, it still believes that it leads. It may lead again.',
     run: change(thing('v1/elections', e.name, 'resign'), { term: e.term }), done: `Term ended: ${e.name}`,
   });
 }
@@ -43,6 +42,9 @@ const askLatch = l => confirm({
   run: change(thing('v1/latches', l.name, 'reset')), done: `Reset: ${l.name}`,
 });
 
+const named = x => h('span', { class: 'name', text: x.name });
+const rate = (l, ms = l.period_us / l.count / 1e3) => (ms > 1e3 ? 'one each ' + calm(ms) : +(1e3 / ms).toPrecision(3) + ' a second');
+
 /* One table whose rows are made anew when they differ. */
 function part(title, cls, columns, row, none) {
   const rows = table(title, cls, columns, {
@@ -61,20 +63,23 @@ function parts() {
       h('span', {}, e.term ? code(String(e.term)) : '–', h('small', { text: e.candidate_count ? `and ${many(e.candidate_count, 'candidate')}` : 'nobody else' })),
       e.leader ? since(num(), e.leader.age_ms, e.got) : h('span', { text: '–' }),
       may('admin') && e.leader && button('End the term…', () => askResign(e), 'danger')],
-    empty('Nobody is a candidate.', 'dibs elect NAME -- COMMAND takes part in an election.')),
+    empty('Nobody is a candidate.', 'dibs elect NAME -- COMMAND is one.')),
     breakers: part('Breakers', 'coord', ['Breaker', 'State', 'Calls', 'Again in', ''], b => [
-      h('span', { class: 'name', text: b.name }), pill(b.state === 'forced' ? 'open by hand' : b.state, STATES[b.state]),
+      named(b), pill(b.state === 'forced' ? 'open by hand' : b.state, STATES[b.state]),
       num(`${b.good} good, ${b.bad} bad` + (b.slow ? `, ${b.slow} slow` : '')),
       num(b.retry_ms == null ? 'when it is reset' : b.retry_ms ? calm(b.retry_ms) : '–'),
       may('admin') && (b.state === 'closed' ? button('Open…', () => askTrip(b), 'danger') : button('Close…', () => askReset(b)))],
-    empty('No breaker has opened.', 'Breakers are listed for a day after they opened, or once they were looked at.')),
+    empty('No breaker has opened.', 'One is listed for a day.')),
     barriers: part('Barriers', 'coord', ['Barrier', 'Arrived', 'Seats', 'Generation', ''], b => [
-      h('span', { class: 'name', text: b.name }), pill(`${b.arrived} of ${b.parties}`, b.arrived ? 'warn' : ''), num(b.seated), code(String(b.generation)), null],
+      named(b), pill(`${b.arrived} of ${b.parties}`, b.arrived ? 'warn' : ''), num(b.seated), code(String(b.generation)), null],
     empty('No party waits.', 'dibs barrier NAME -n 2 waits for another one.')),
     latches: part('Latches', 'coord', ['Latch', 'State', 'Counted', 'Generation', ''], l => [
-      h('span', { class: 'name', text: l.name }), pill(l.state, l.state === 'open' ? 'ok' : ''), num(`${l.count - l.left} of ${l.count}`), code(String(l.generation)),
+      named(l), pill(l.state, l.state === 'open' ? 'ok' : ''), num(`${l.count - l.left} of ${l.count}`), code(String(l.generation)),
       may('admin') && button('Reset…', () => askLatch(l), 'danger')],
-    empty('No latch has counted.', 'dibs latch count-down NAME -n 2 counts one of two.')),
+    empty('No latch has counted.', 'dibs latch count-down NAME -n 2 counts one.')),
+    limits: part('Limits', 'coord', ['Limit', 'Rate', 'Out', 'Again in', ''], l => [
+      named(l), num(rate(l)), num(l.out), num(calm(l.full_ms)), null],
+    empty('No tokens are out.')),
     members: part('Groups', 'coord', ['Group', 'Members', 'That count', '', ''], g => [
       h('a', { class: 'name', href: to('coordination', g.name), text: g.name }), num(g.member_count), num(g.counting), null, null],
     empty('No group has a member.', 'dibs join NAME -- COMMAND takes a seat.')),
@@ -83,7 +88,7 @@ function parts() {
 
 /* The two fields: the beginning of names, and the name of a breaker. */
 function finder(ask) {
-  const begins = h('input', { type: 'search', id: 'begins', 'aria-label': 'Names that begin with', placeholder: 'names that begin with', autocomplete: 'off', spellcheck: 'false', oninput: () => ask().now() });
+  const begins = h('input', { type: 'search', id: 'begins', 'aria-label': 'Names that begin with', placeholder: 'begins with', autocomplete: 'off', spellcheck: 'false', oninput: () => ask().now() });
   const name = h('input', { type: 'search', id: 'lookup', 'aria-label': 'A breaker', placeholder: 'a breaker', autocomplete: 'off', spellcheck: 'false', required: true });
   const said = h('small', { role: 'status' });
   const el = h('form', { class: 'filters', role: 'search', onsubmit: async e => {
@@ -115,7 +120,7 @@ function group(name) {
 
 export default function coordination(name) {
   if (name) return group(name);
-  const view = page('Coordination', { lead: 'Who leads, who meets, and which calls are let through.' });
+  const view = page('Coordination', { lead: 'Leaders, meetings, and calls let through.' });
   const all = parts(), nouns = Object.keys(all), find = finder(() => ask);
   const list = async noun => [noun, await getMaybe(query('v1/' + noun, { limit: LIMIT, prefix: find.begins() || null }))];
   const ask = view.keep(async () => Object.fromEntries(await Promise.all(nouns.map(list))), got => {

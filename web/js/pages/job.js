@@ -23,7 +23,7 @@ function askPause(job, again) {
   const until = h('input', { id: 'until', type: 'datetime-local', min: localText(Date.now() + 6e4) });
   return confirm({
     title: 'Pause this job?', action: 'Pause it', reason: true,
-    say: ['No tick starts ', code(job.name), ' until it is resumed. A run that lives goes on, and it can still be run by hand.', h('label', { for: 'until', text: `Resume it by itself at (${zoneShort()}; may be empty)` }), until],
+    say: ['No tick starts ', code(job.name), ' until it is resumed. A live run goes on, and it can still be run by hand.', h('label', { for: 'until', text: `Resume it by itself at (${zoneShort()}; may be empty)` }), until],
     run: reason => sends(jobPath(job.name, '/pause'), until.value ? { until_at: iso(readLocal(until.value)) } : {}, again)(reason), done: `Paused: ${job.name}`,
   });
 }

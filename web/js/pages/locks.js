@@ -140,10 +140,10 @@ export default function locks(address) {
     rows.show(items);
     grid.setAttribute('aria-rowcount', items.length + 1);
     text(chipsCount, root.total && (is.q || is.state) ? `${count(root.total)} fit` : '');
-    put(foot, items.length ? (root.complete === false && h('small', { text: 'The store has more names than the daemon lists; search to find the others.' }))
+    put(foot, items.length ? (root.complete === false && h('small', { text: 'There are more names than are listed; search for them.' }))
       : failure ? failed(failure) : !loaded ? empty('Loading …')
         : is.q || is.state ? empty('Nothing fits.', is.q ? `No name, host or label has “${is.q}” in it.` : 'No lock is like that now.')
-          : empty('Nobody holds anything.', 'dibs run nightly-backup -- ./backup.sh takes a lock; it will be here at once.'));
+          : empty('Nobody holds anything.', 'dibs run NAME -- COMMAND takes a lock.'));
   }
 
   function near(shown, atEnd) {

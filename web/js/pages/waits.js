@@ -135,7 +135,7 @@ function story(links, rows) {
 }
 
 export default function waits() {
-  const view = page('Waits', { lead: 'Who waits for which name, and who holds it. A circle does not end by itself.' });
+  const view = page('Waits', { lead: 'Waits for names, and their holders. A circle does not end by itself.' });
   let drawn = '';
   view.keep(() => get('v1/waits?limit=200'), got => {
     const key = JSON.stringify([got.items.map(r => [r.name, r.holders.map(p => p.fence), r.waiter_count, r.waiters.map(who)]), got.circles.map(c => c.map(l => l.fence)), innerWidth < 760]);
