@@ -320,7 +320,7 @@ class States(unittest.TestCase):
         browser.open(scene.page + "#token=" + scene.tokens["read"])
         browser.await_text("Nobody holds anything.")
         browser.run("location.hash = '#/locks'")
-        browser.await_text("dibs run nightly-backup")
+        browser.await_text("dibs run NAME -- COMMAND")
         browser.run("location.hash = '#/waits'")
         browser.await_text("Nobody waits.")
         browser.run("location.hash = '#/audit'")
