@@ -3,7 +3,8 @@
  * has a fence and no more time than it can have.
  *
  * The first byte says which step. A thread plays the server: it greets as one does,
- * answers each command with the bytes, and hangs up. */
+ * answers each command with the bytes, and hangs up. A list goes on while it answers, so
+ * that it serves a number of connections only. */
 /* SPDX-License-Identifier: MIT */
 #include "base/clock.h"
 #include "fuzz_step.h"
@@ -16,7 +17,7 @@
 #include <unistd.h>
 
 /* What a step may take; and how long the server waits for another command. */
-enum { STEP_MS = 100, NEXT_MS = 2, COMMANDS = 4 };
+enum { STEP_MS = 100, NEXT_MS = 2, COMMANDS = 4, CONNECTIONS = 16 };
 
 enum { VOTES_FROM = 0xf0 }; /* the first bytes from here on are votes */
 
@@ -24,6 +25,7 @@ enum { VOTES_FROM = 0xf0 }; /* the first bytes from here on are votes */
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static uint8_t answer[65536];
 static size_t answer_len;
+static int connections; /* since it was set */
 
 /* Whether a command came. */
 static bool hear(int fd, int span_ms)
@@ -55,9 +57,15 @@ static void *server_main(void *arg)
     for (;;) {
         int fd = accept(listener, NULL, NULL);
 
+        bool answers;
+
         if (fd < 0)
             continue;
-        serve(fd);
+        pthread_mutex_lock(&mutex);
+        answers = ++connections <= CONNECTIONS;
+        pthread_mutex_unlock(&mutex);
+        if (answers)
+            serve(fd);
         close(fd);
     }
     return NULL;
@@ -127,6 +135,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     pthread_mutex_lock(&mutex);
     memcpy(answer, data + 1, size - 1);
     answer_len = size - 1;
+    connections = 0;
     pthread_mutex_unlock(&mutex);
     REQUIRE(dibs__store_make(url, deadline, &st, NULL) == DIBS_OK);
     if (data[0] >= VOTES_FROM)

@@ -30,12 +30,17 @@ static dibs_status
 read_page(const redisReply *reply, const char *begins, dibs__name_of *name_of,
           dibs__names *names, char cursor[CURSOR_MAX], dibs_error *err)
 {
-    char name[DIBS_NAME_MAX + 1];
+    char name[DIBS_NAME_MAX + 1], next[CURSOR_MAX];
     const redisReply *key = dibs__reply_item(reply, 0);
 
     if (!key || key->type != REDIS_REPLY_STRING)
         return dibs__reply_odd(err);
-    dibs__reply_text(key, cursor, CURSOR_MAX);
+    dibs__reply_text(key, next, CURSOR_MAX);
+    /* One that repeats itself would be asked for ever. */
+    if (!next[0] || next[strspn(next, "0123456789")] ||
+        (strcmp(next, "0") != 0 && strcmp(next, cursor) == 0))
+        return dibs__reply_odd(err);
+    memcpy(cursor, next, CURSOR_MAX);
     for (size_t i = 1; (key = dibs__reply_item(reply, i)) != NULL; i++) {
         if (key->type != REDIS_REPLY_STRING ||
             !name_of(key->str, (size_t)key->len, begins, name))
