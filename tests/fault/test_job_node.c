@@ -228,6 +228,7 @@ static void slow_ticks_end_no_call(void **state)
     char run[DIBS_RUN_SIZE];
     world *w = *state;
     long_call call = {0};
+    int asked;
     node n;
 
     open_node(&n, w, TTL_MS, 20);
@@ -240,8 +241,9 @@ static void slow_ticks_end_no_call(void **state)
     while (!atomic_load(&call.begun))
         world_sleep_ms(2);
     world_delay(w, DIBS__STEP_GET, (int)pace_ms(LATE_MS));
+    asked = world_seen(w, DIBS__STEP_GET);
     plant_due(w);
-    await_steps(w, DIBS__STEP_GET, world_seen(w, DIBS__STEP_GET) + DUE);
+    await_steps(w, DIBS__STEP_GET, asked + DUE);
     IN_TIME(atomic_load(&call.lost) == 0);
     world_heal(w);
     atomic_store(&call.may_end, 1);
