@@ -14,7 +14,7 @@ from runtools import DIBS, LOST, PATIENCE, UNAVAIL, NotInTime, wait_until
 
 import unittest
 
-__all__ = ["Daemon", "Answer", "ServeCase", "URL"]
+__all__ = ["Daemon", "Answer", "Events", "ServeCase", "URL"]
 
 ROLES = ("read", "operate", "admin")
 URL = os.environ.get("DIBS_TEST_URL")
@@ -122,6 +122,25 @@ class Daemon:
             self.last_log = self.log_text()
         shutil.rmtree(self.folder, ignore_errors=True)
         return self.process.returncode
+
+
+class Events:
+    """A stream of events: who derives from it has line(), which reads one, and raises when the stream has ended."""
+
+    id = None
+
+    def next(self, *wanted):
+        """The next event, of these names if there are any."""
+        while True:
+            name, data, line = "message", None, self.line()
+            while line:
+                key, _, value = line.partition(": ")
+                name = value if key == "event" else name
+                data = value if key == "data" else data
+                self.id = value if key == "id" else self.id
+                line = self.line()
+            if data is not None and (not wanted or name in wanted):
+                return name, json.loads(data)
 
 
 class ServeCase(unittest.TestCase):

@@ -12,7 +12,7 @@ import unittest
 import zlib
 
 from runtools import PATIENCE, main, wait_until
-from servetools import ServeCase
+from servetools import Events, ServeCase
 
 PATHS = os.environ["PATH"] + ":/usr/sbin:/usr/local/sbin"
 NGINX = shutil.which("nginx", path=PATHS)
@@ -64,7 +64,7 @@ backend daemons
 """
 
 
-class Stream:
+class Stream(Events):
     """Events that are read as they come, packed or not."""
 
     def __init__(self, connection, path, headers):
@@ -73,7 +73,6 @@ class Stream:
         self.answer = connection.getresponse()
         self.unpack = zlib.decompressobj(31) if self.answer.headers["Content-Encoding"] == "gzip" else None
         self.rest = b""
-        self.id = None
 
     def line(self):
         while b"\n" not in self.rest:
@@ -83,18 +82,6 @@ class Stream:
             self.rest += self.unpack.decompress(part) if self.unpack else part
         line, self.rest = self.rest.split(b"\n", 1)
         return line.decode()
-
-    def next(self, *wanted):
-        while True:
-            name, data, line = "message", None, self.line()
-            while line:
-                key, _, value = line.partition(": ")
-                name = value if key == "event" else name
-                data = value if key == "data" else data
-                self.id = value if key == "id" else self.id
-                line = self.line()
-            if data is not None and name in wanted:
-                return name, json.loads(data)
 
 
 class Proxied:

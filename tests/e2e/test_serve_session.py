@@ -14,7 +14,7 @@ import unittest
 import uuid
 
 from runtools import DIBS, PATIENCE, ROOT, main, wait_until
-from servetools import URL, Daemon, ServeCase
+from servetools import URL, Daemon, Events, ServeCase
 
 from pace import PACE, NotInTime, in_time
 
@@ -26,7 +26,7 @@ EXAMPLES = {
 LONG_MS = 600000
 
 
-class Stream:
+class Stream(Events):
     """The events of a session or of the hub, read one after the other."""
 
     def __init__(self, case, path, **headers):
@@ -35,25 +35,12 @@ class Stream:
         self.connection.request("GET", path, headers={
             "Authorization": "Bearer " + case.daemon.tokens["operate"], **headers})
         self.answer = self.connection.getresponse()
-        self.id = None
 
     def line(self):
-        return self.answer.readline().decode().rstrip("\n")
-
-    def next(self, *wanted):
-        """The next event, of these names if there are any."""
-        while True:
-            name, data, line = "message", None, self.line()
-            while line:
-                key, _, value = line.partition(": ")
-                name = value if key == "event" else name
-                data = value if key == "data" else data
-                self.id = value if key == "id" else self.id
-                line = self.line()
-            if data is not None and (not wanted or name in wanted):
-                return name, json.loads(data)
-            if self.answer.isclosed():
-                raise AssertionError("the stream has ended")
+        line = self.answer.readline().decode()
+        if not line:
+            raise AssertionError("the stream has ended")
+        return line.rstrip("\n")
 
 
 class SessionCase(ServeCase):
