@@ -92,25 +92,27 @@ static bool heal_replica(int lane)
     return true;
 }
 
-/* Another is chosen, and all follow it. */
-static bool succeed(int before)
+/* All follow the one that was chosen. */
+static bool heal_all(void)
 {
-    bool ok = topology_await_switch(&tp, before);
     int chosen = tp.primary;
+    bool ok = topology_heal(&tp);
 
-    ok = ok && topology_heal(&tp);
     once_more = once_more || tp.primary != chosen;
     return ok;
 }
 
+/* Another is chosen, and all follow it. */
+static bool succeed(int before)
+{
+    return topology_await_switch(&tp, before) && heal_all();
+}
+
 static bool strike_failover(int lane, uint64_t dice)
 {
-    int before = tp.primary;
-
     (void)lane;
-    return server_tell(&tp.sentinels[dice % TOPOLOGY_SENTINELS], "SENTINEL",
-                       "FAILOVER", TOPOLOGY_NAME, NULL) &&
-           succeed(before);
+    return topology_fail_over(&tp, (int)(dice % TOPOLOGY_SENTINELS)) &&
+           heal_all();
 }
 
 static bool strike_crash(int lane, uint64_t dice)

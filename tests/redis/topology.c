@@ -265,22 +265,46 @@ bool topology_mend(topology *tp)
     return admit_replicas(&tp->servers[tp->primary], true) && await_whole(tp);
 }
 
-bool topology_await_switch(topology *tp, int before)
+/* Whether a sentinel names another primary than `before`. */
+static bool is_switched(topology *tp, int before)
+{
+    for (int i = 0; i < TOPOLOGY_SERVERS; i++)
+        for (int j = 0; j < TOPOLOGY_SENTINELS; j++)
+            if (i != before &&
+                named_port(&tp->sentinels[j]) == tp->servers[i].port) {
+                tp->primary = i;
+                return true;
+            }
+    return false;
+}
+
+/* A failover that was asked for of `asked` (NULL: of none) is asked for again when it
+ * has ended without a switch. */
+static bool await_switch(topology *tp, int before, const server *asked)
 {
     dibsx_nsec end = dibsx_after_ms(dibsx_now(), BOUND_MS);
 
     while (dibsx_now() < end) {
-        for (int i = 0; i < TOPOLOGY_SERVERS; i++)
-            for (int j = 0; j < TOPOLOGY_SENTINELS; j++)
-                if (i != before &&
-                    named_port(&tp->sentinels[j]) == tp->servers[i].port) {
-                    tp->primary = i;
-                    return true;
-                }
+        if (asked && is_calm(asked) &&
+            named_port(asked) == tp->servers[before].port)
+            (void)server_tell(asked, "SENTINEL", "FAILOVER", TOPOLOGY_NAME,
+                              NULL);
+        if (is_switched(tp, before))
+            return true;
         poll(NULL, 0, 2);
     }
     fprintf(stderr, "no other primary was chosen\n");
     return false;
+}
+
+bool topology_await_switch(topology *tp, int before)
+{
+    return await_switch(tp, before, NULL);
+}
+
+bool topology_fail_over(topology *tp, int sentinel)
+{
+    return await_switch(tp, tp->primary, &tp->sentinels[sentinel]);
 }
 
 bool topology_await_followed(const topology *tp, int away)

@@ -47,6 +47,10 @@ bool topology_mend(topology *tp);
  * in time. */
 bool topology_await_switch(topology *tp, int before);
 
+/* Asks a sentinel for a failover, and waits for the switch. On a busy machine sentinels
+ * give one up now and then. */
+bool topology_fail_over(topology *tp, int sentinel);
+
 /* Waits until all but `away` follow the primary. */
 bool topology_await_followed(const topology *tp, int away);
 
