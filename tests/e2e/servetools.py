@@ -150,7 +150,7 @@ class ServeCase(unittest.TestCase):
 
     def assertEqual(self, first, second, msg=None):
         """A status that a slow machine explains, where another was expected, is lateness."""
-        if type(first) is type(second) is int and first != second and first in (503, 504):
+        if type(first) is type(second) is int and first != second and first in (408, 503, 504):
             raise NotInTime(f"status {first}, not {second}: {msg}")
         super().assertEqual(first, second, msg)
 

@@ -65,7 +65,7 @@ static void kill_primary(void)
     int before = sc.tp.primary;
 
     server_kill(&sc.tp.servers[before]);
-    assert_true(topology_await_switch(&sc.tp, before));
+    IN_TIME(topology_await_switch(&sc.tp, before));
 }
 
 /* When a sentinel has announced another primary; on a thread, as the test is
@@ -123,7 +123,7 @@ static void a_step_waits_for_the_next_primary(void **state)
     world_sleep_ms(150);
     CHECK(DIBS_OK, dibs_lock_try(lock, err));
     done_at = dibsx_now();
-    assert_true(topology_await_switch(&sc.tp, before));
+    IN_TIME(topology_await_switch(&sc.tp, before));
     print_message("first success %lld ms after +switch-master\n",
                   (long long)((done_at - herald_end(&hd)) / DIBSX_MS));
     dibs_lock_free(lock);
@@ -243,7 +243,7 @@ static void a_planned_switch_is_followed(void **state)
     CHECK(DIBS_OK, dibs_lock_try(lock, err));
     CHECK(DIBS_OK, dibs_lock_release(lock, err));
     herald_start(&hd);
-    assert_true(topology_fail_over(&sc.tp, 0));
+    IN_TIME(topology_fail_over(&sc.tp, 0));
     CHECK(DIBS_OK, dibs_lock_try(lock, err));
     done_at = dibsx_now();
     CHECK(DIBS_OK, dibs_lock_release(lock, err));
@@ -415,7 +415,7 @@ static void a_demotion_is_told_once(void **state)
     assert_in_range(moves, 1, 2);
     assert_true(server_tell(before, "REPLICAOF", "NO", "ONE", NULL));
     dibs__store_close(st);
-    assert_true(topology_mend(&sc.tp));
+    IN_TIME(topology_mend(&sc.tp));
 }
 
 static dibs_client *
@@ -501,7 +501,7 @@ static void a_renewal_counts_once_replicas_have_it(void **state)
     IN_TIME(atomic_load(&lost.told_at) <=
             dibsx_after_ms(end_at, WORLD_LATE_MS));
     dibs_lock_free(lock);
-    assert_true(topology_mend(&sc.tp));
+    IN_TIME(topology_mend(&sc.tp));
 }
 
 /* Readers become a writer, and a waiter is served, only with the replicas. */

@@ -46,8 +46,8 @@ dibs__store *world_open_url(world *w, const char *url)
 {
     dibs__store *st = NULL;
 
-    if (dibs__store_open(url, soon(), &st, &w->err) != DIBS_OK)
-        fail_msg("%s: %s", url, w->err.message);
+    (void)w;
+    CHECK(DIBS_OK, dibs__store_open(url, soon(), &st, err));
     assert_non_null(st);
     return st;
 }
@@ -118,8 +118,8 @@ uint64_t put_text(world *w, dibs__store *st, const char *key, const char *text)
                      .expected = DIBS_VERSION_ANY};
     uint64_t version = 0;
 
-    if (st->ops->value->put(st, &put, soon(), &version, &w->err) != DIBS_OK)
-        fail_msg("%s: %s", key, w->err.message);
+    (void)w;
+    CHECK(DIBS_OK, st->ops->value->put(st, &put, soon(), &version, err));
     return version;
 }
 
@@ -127,8 +127,8 @@ void assert_text(world *w, dibs__store *st, const char *key, const char *text)
 {
     dibs_value value;
 
-    if (st->ops->value->get(st, key, soon(), &value, &w->err) != DIBS_OK)
-        fail_msg("%s: %s", key, w->err.message);
+    (void)w;
+    CHECK(DIBS_OK, st->ops->value->get(st, key, soon(), &value, err));
     assert_string_equal(value.data, text);
     dibs_value_free(&value);
 }
