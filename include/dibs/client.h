@@ -87,6 +87,7 @@ typedef struct dibs_client_opts {
     bool lazy;              /* the first call contacts the store; dibs_open() */
     int64_t renew_every_ms; /* for locks without one, from 10 ms, never later
                                than a third of their ttl; a third of it */
+    bool share_events;      /* tells viewers of its leases (viewer.h) */
 } dibs_client_opts;
 
 #define DIBS_CLIENT_OPTS(...)                                                  \
@@ -99,8 +100,8 @@ typedef struct dibs_client_opts {
  * `url` NULL or "" reads the configuration of the command `dibs`, so that both
  * exclude each other. These are DIBS_* variables, the user's file and the
  * machine's file, see dibs.yaml(5). The client takes url, prefix, store_timeout,
- * ttl, renew_every, durability, owner (as label) and share_stats. A field of `opts`
- * that is set wins. Without any url, the store is the embedded one in its default
+ * ttl, renew_every, durability, owner (as label), share_stats and share_events. A field
+ * of `opts` that is set wins. Without any url, the store is the embedded one in its default
  * file; "sqlite:" selects it whatever is configured. With a URL the client reads
  * no configuration. No other thread may change the environment meanwhile. A
  * setuid program ignores the environment.

@@ -24,5 +24,6 @@
 #include <dibs/state.h>
 #include <dibs/store.h>
 #include <dibs/types.h>
+#include <dibs/viewer.h>
 
 #endif

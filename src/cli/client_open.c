@@ -93,6 +93,8 @@ open_as(const dibs__command *cmd, int64_t wait_ms, bool lazy, dibs_client **out)
         opts.log = NULL;
     if (dibs__opt_has(cmd, "share-stats"))
         opts.share_stats = dibs__opt_flag(cmd, "share-stats");
+    if (dibs__opt_has(cmd, "share-events"))
+        opts.share_events = dibs__opt_flag(cmd, "share-events");
     if (dibs__opt_has(cmd, "owner"))
         opts.label = dibs__opt_text(cmd, "owner");
     if (dibs__opt_has(cmd, "ttl"))

@@ -94,6 +94,9 @@ static const dibs__option options[] = {
     {DIBS__SETTING_SHARE_STATS,
      .help = "Add the use of this lock to the statistics in the store, which "
              "dibs stats shows."},
+    {DIBS__SETTING_SHARE_EVENTS,
+     .help = "Tell those who watch, such as the dashboard, when this lock is "
+             "acquired and released, however short it is held."},
 };
 
 const dibs__option_rows dibs__options_lock =

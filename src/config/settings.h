@@ -70,6 +70,10 @@
     .library = true,                                                           \
     .name = "share-stats", .env = "DIBS_SHARE_STATS", .key = "share_stats",    \
     .type = DIBS__FLAG, .initial = "no"
+#define DIBS__SETTING_SHARE_EVENTS                                             \
+    .library = true,                                                           \
+    .name = "share-events", .env = "DIBS_SHARE_EVENTS", .key = "share_events", \
+    .type = DIBS__FLAG, .initial = "no"
 #define DIBS__SETTING_KILL_AFTER                                               \
     .name = "kill-after", .env = "DIBS_KILL_AFTER", .key = "kill_after",       \
     .type = DIBS__DURATION, .max = DIBS__DAYS(1), .initial = "5s"
@@ -96,6 +100,7 @@ typedef enum dibs__setting {
     DIBS__DURABILITY,
     DIBS__OWNER,
     DIBS__SHARE_STATS,
+    DIBS__SHARE_EVENTS,
     DIBS__KILL_AFTER,
     DIBS__JOBS_SWEEP_PREFIX,
     DIBS__JOBS_RETRY_EVERY,

@@ -117,6 +117,8 @@ static dibs_status open_store(dibs_client *cl, const char *url,
 
     if (rc != DIBS_OK)
         return rc;
+    cl->share_events =
+        opts->share_events && !dibs__store_cannot(cl->st, DIBS__CAN_TOPIC);
     if (cl->st->ops->caution && cl->st->ops->caution(cl->st))
         dibs__log(cl, DIBS_LOG_WARN, "caution", "%s",
                   cl->st->ops->caution(cl->st));

@@ -112,8 +112,10 @@ struct dibs_client {
     struct dibs__name_table *name_table;     /* NULL until needed */
     struct dibs__shared_stats *shared_stats; /* NULL until needed */
     bool share_stats;                        /* dibs_client_opts.share_stats */
-    struct dibs__worker *worker;             /* NULL until needed */
-    struct dibs__attached *attached;         /* the last first; see attach.h */
+    struct dibs__shared_events *shared_events; /* NULL until needed */
+    bool share_events;               /* dibs_client_opts.share_events */
+    struct dibs__worker *worker;     /* NULL until needed */
+    struct dibs__attached *attached; /* the last first; see attach.h */
 };
 
 /* DIBS_FORKED in a child process, DIBS_INVALID when the client is NULL or closed,

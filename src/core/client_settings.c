@@ -50,6 +50,9 @@ static void fill_opts(const dibs__client_settings *cs, dibs_client_opts *opts)
     if (given(cs, DIBS__SHARE_STATS) &&
         given(cs, DIBS__SHARE_STATS)->number > 0)
         opts->share_stats = true;
+    if (given(cs, DIBS__SHARE_EVENTS) &&
+        given(cs, DIBS__SHARE_EVENTS)->number > 0)
+        opts->share_events = true;
 }
 
 dibs_status

@@ -4,6 +4,7 @@
 
 #include "base/fail.h"
 #include "base/uncancel.h"
+#include "core/lease_event.h"
 #include "core/names.h"
 #include "core/reach.h"
 #include "core/stats/shared_stats.h"
@@ -129,12 +130,19 @@ typedef struct listing {
     void *arg;
 } listing;
 
+/* Whether the library keeps the value for itself. */
+static bool is_own(const char *key)
+{
+    return strstr(key, DIBS__SHARED_STATS_KEY) ||
+           strstr(key, DIBS__VIEWERS_KEY);
+}
+
 static bool show_item(const dibs_state_item *item, void *arg)
 {
     const listing *ls = arg;
     dibs_state_item shown = *item;
 
-    if (!ls->all && strstr(item->key, DIBS__SHARED_STATS_KEY))
+    if (!ls->all && is_own(item->key))
         return true;
     shown.key = dibs__name_short(ls->cl, item->key);
     return ls->each(&shown, ls->arg);
@@ -152,7 +160,7 @@ dibs_status dibs_state_list(dibs_client *cl, const char *begins,
         rc = dibs__name_begins(cl, begins, full, err);
     if (rc != DIBS_OK)
         return rc;
-    ls.all = strstr(full, DIBS__SHARED_STATS_KEY) != NULL;
+    ls.all = is_own(full);
     return cl->st->ops->value->list(cl->st, full,
                                     dibs__client_deadline(cl, dibsx_now()),
                                     show_item, &ls, err);

@@ -144,6 +144,19 @@ void dibs__who_read(const char *text, dibs__who *out)
     }
 }
 
+const char *dibs__mode_name(dibs__mode mode)
+{
+    switch (mode) {
+    case DIBS__EXCLUSIVE:
+        return "exclusive";
+    case DIBS__SHARED:
+        return "shared";
+    case DIBS__PERMITS:
+        break;
+    }
+    return "permits";
+}
+
 void dibs__who_agent(const dibs__who *who, char out[DIBS__WHO_MAX])
 {
     snprintf(out, DIBS__WHO_MAX, "%s:%" PRId64 "%s%s", who->host, who->pid,

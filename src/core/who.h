@@ -27,6 +27,9 @@ typedef struct dibs__who {
 } dibs__who;
 void dibs__who_read(const char *text, dibs__who *out);
 
+/* "exclusive", "shared" or "permits". */
+const char *dibs__mode_name(dibs__mode mode);
+
 /* "host:pid" or "host:pid/identity": who can do one thing at a time. */
 void dibs__who_agent(const dibs__who *who, char out[DIBS__WHO_MAX]);
 

@@ -118,6 +118,7 @@ static dibs_status open_client(dibs__serve *sv, dibs_error *err)
                                      .log_arg = &sv->log,
                                      .log_level = opts->log_level,
                                      .share_stats = opts->share_stats,
+                                     .share_events = true,
                                      .lazy = true};
 
     dibs_status rc = dibs_open(opts->url, &client, &sv->cl, err);
@@ -220,6 +221,10 @@ static dibs_status start_parts(dibs__serve *sv, dibs_error *err)
 
     sv->hub.look = &sv->look;
     if (rc == DIBS_OK)
+        rc = dibs__serve_viewer_init(&sv->viewer, sv->cl, dibs__serve_feed_told,
+                                     sv, err);
+    sv->hub.viewer = &sv->viewer;
+    if (rc == DIBS_OK)
         rc = dibs__sessions_init(&sv->sessions, sv->cl, sv->epoch, ring_bell,
                                  &sv->bell, err);
     sv->sessions.count_max = sv->opts->sessions_max;
@@ -292,6 +297,8 @@ static dibs_status start(dibs__serve *sv, dibs_error *err)
         hang_bell(&sv->bell, sv->http);
     if (rc == DIBS_OK)
         rc = dibs__serve_look_start(&sv->look, err);
+    if (rc == DIBS_OK)
+        rc = dibs__serve_viewer_start(&sv->viewer, err);
     if (rc == DIBS_OK)
         rc = dibs__board_look_start(&sv->board_look, err);
     if (rc == DIBS_OK)
@@ -454,6 +461,8 @@ static void stop(dibs__serve *sv)
     dibs__http_stop(sv->http, sv->opts->drain_ms);
     dibs__serve_listeners_fini(&sv->listeners);
     dibs__serve_look_fini(&sv->look);
+    dibs__serve_viewer_stop(&sv->viewer);
+    dibs__serve_viewer_fini(&sv->viewer);
     dibs__catalog_fini(&sv->catalog);
     dibs__topics_fini(&sv->topics);
     dibs__bounds_fini(&sv->bounds);
@@ -469,6 +478,7 @@ static void stop(dibs__serve *sv)
     if (sv->signal_fd >= 0)
         close(sv->signal_fd);
     dibs__serve_charts_fini(&sv->charts);
+    dibs__told_fini(&sv->told);
     dibs__serve_history_fini(&sv->history);
     dibs__serve_counts_fini(&sv->counts);
     dibs__lock_sums_fini(&sv->lock_sums);
@@ -503,6 +513,7 @@ dibs_status dibs__serve_run(const dibs__serve_opts *opts, dibs_error *err)
     dibs__lock_sums_init(&sv->lock_sums);
     dibs__noun_sums_init(&sv->noun_sums);
     dibs__pulse_init(&sv->pulse);
+    dibs__told_init(&sv->told);
     pthread_mutex_init(&sv->bell.mutex, NULL);
     rc = dibs__serve_history_init(&sv->history, err);
     if (rc == DIBS_OK)

@@ -28,6 +28,7 @@
 #include "serve/serve.h"
 #include "serve/session.h"
 #include "serve/tails.h"
+#include "serve/told.h"
 #include "serve/topic_tail.h"
 #include "serve/vital.h"
 #include "serve/wrong_tokens.h"
@@ -62,6 +63,8 @@ typedef struct dibs__serve {
     dibs__serve_counts counts;
     dibs__serve_history history;
     dibs__serve_charts charts;
+    dibs__serve_told told;
+    dibs__serve_viewer viewer;
     dibs__serve_sessions sessions;
     dibs__serve_hub hub;
     dibs__serve_catalog catalog;

@@ -1,4 +1,5 @@
-/* feed.c - what happened to locks, and numbers over time. The look's thread. */
+/* feed.c - what happened to locks, and numbers over time. The threads of the look and of
+ * the viewer. */
 /* SPDX-License-Identifier: MIT */
 #include "serve/feed.h"
 #include "base/json.h"
@@ -25,6 +26,7 @@ void dibs__serve_charts_fini(dibs__serve_charts *charts)
 /* The changes of one picture while they are gathered. */
 typedef struct gathering {
     dibs__serve_hub *hub;
+    dibs__serve_told *told;
     char at[40];
     bool first; /* there was no picture before: nothing is news */
     dibs__series_sample sample;
@@ -51,31 +53,90 @@ static void put_spans(dibsx_json *js, const dibs__serve_change *change)
     }
 }
 
+/* The party of an event, as both sources have it. */
+typedef struct actor {
+    const char *host, *identity, *label, *mode;
+    int64_t pid;
+    uint64_t fence; /* 0: it waits */
+} actor;
+
+static void begin_event(dibsx_json *js, const char *at, const char *kind,
+                        const char *name, const actor *who)
+{
+    dibsx_json_open(js, '{');
+    dibsx_json_pair_text(js, "at", at);
+    dibsx_json_pair_text(js, "kind", kind);
+    dibsx_json_pair_text(js, "name", name);
+    dibsx_json_pair_text(js, "host", who->host);
+    dibsx_json_pair_int(js, "pid", who->pid);
+    dibsx_json_pair_text(js, "identity", who->identity);
+    dibsx_json_pair_text(js, "label", who->label);
+    dibsx_json_pair_text(js, "mode", who->mode);
+    if (who->fence)
+        dibsx_json_pair_uint(js, "fence", who->fence);
+}
+
+static void end_event(dibs__serve_hub *hub, dibsx_json *js, const char *name,
+                      const char *seen)
+{
+    dibsx_json_pair_text(js, "seen", seen);
+    dibsx_json_close(js, '}');
+    dibs__hub_publish(hub, DIBS__HUB_FEED, "feed", name,
+                      dibsx_buf_text(js->out), js->out->len);
+}
+
 static void
 publish_change(const gathering *ga, const dibs__serve_change *change)
 {
     const dibs_party *party = change->party;
+    const actor who = {party->host, party->identity, party->label,
+                       party->mode, party->pid,      party->fence};
     dibsx_buf text;
     dibsx_json js;
 
     dibsx_buf_init(&text, EVENT_MAX);
     dibsx_json_init(&js, &text);
-    dibsx_json_open(&js, '{');
-    dibsx_json_pair_text(&js, "at", ga->at);
-    dibsx_json_pair_text(&js, "kind", dibs__serve_change_text(change->kind));
-    dibsx_json_pair_text(&js, "name", change->row->name);
-    dibsx_json_pair_text(&js, "host", party->host);
-    dibsx_json_pair_int(&js, "pid", party->pid);
-    dibsx_json_pair_text(&js, "identity", party->identity);
-    dibsx_json_pair_text(&js, "label", party->label);
-    dibsx_json_pair_text(&js, "mode", party->mode);
-    if (party->fence)
-        dibsx_json_pair_uint(&js, "fence", party->fence);
+    begin_event(&js, ga->at, dibs__serve_change_text(change->kind),
+                change->row->name, &who);
     put_spans(&js, change);
-    dibsx_json_pair_text(&js, "seen", "look");
-    dibsx_json_close(&js, '}');
-    dibs__hub_publish(ga->hub, DIBS__HUB_FEED, "feed", change->row->name,
-                      dibsx_buf_text(&text), text.len);
+    end_event(ga->hub, &js, change->row->name, "look");
+    dibsx_buf_fini(&text);
+}
+
+static const char *told_text(dibs_lease_event_kind kind)
+{
+    switch (kind) {
+    case DIBS_LEASE_ACQUIRED:
+        return "acquired";
+    case DIBS_LEASE_RELEASED:
+        return "released";
+    case DIBS_LEASE_LOST:
+    case DIBS_LEASE_MISSED:
+        break;
+    }
+    return "lost";
+}
+
+void dibs__serve_feed_told(void *arg, const dibs_lease_event *event)
+{
+    dibs__serve *sv = arg;
+    const actor who = {event->host, event->identity, event->label,
+                       event->mode, event->pid,      event->fence};
+    char at[40];
+    dibsx_buf text;
+    dibsx_json js;
+
+    if (!dibs__told_event(&sv->told, event))
+        return;
+    dibsx_wall_text(dibsx_wall_us() - 1000 * event->age_ms, at, sizeof(at));
+    dibsx_buf_init(&text, EVENT_MAX);
+    dibsx_json_init(&js, &text);
+    begin_event(&js, at, told_text(event->kind), event->name, &who);
+    dibsx_json_pair_int(&js,
+                        event->kind == DIBS_LEASE_ACQUIRED ? "waited_ms"
+                                                           : "held_ms",
+                        event->span_ms);
+    end_event(&sv->hub, &js, event->name, "client");
     dibsx_buf_fini(&text);
 }
 
@@ -86,13 +147,31 @@ static void count_wait(gathering *ga, int64_t waited_ms)
         ga->waits_ms[ga->sample.wait_count++] = waited_ms > 0 ? waited_ms : 0;
 }
 
+/* Its client may have told of a grant or of an end already. */
+static bool is_news(const gathering *ga, const dibs__serve_change *change)
+{
+    switch (change->kind) {
+    case DIBS__SERVE_ACQUIRED:
+        return dibs__told_add(ga->told, change->row->name, change->party->fence,
+                              false);
+    case DIBS__SERVE_RELEASED:
+    case DIBS__SERVE_EXPIRED:
+        return dibs__told_add(ga->told, change->row->name, change->party->fence,
+                              true);
+    case DIBS__SERVE_QUEUED:
+    case DIBS__SERVE_GAVE_UP:
+        break;
+    }
+    return true;
+}
+
 /* As dibs__serve_change_fn. */
 static void take_change(void *arg, const dibs__serve_change *change)
 {
     gathering *ga = arg;
     int64_t *values = ga->sample.values;
 
-    if (ga->first)
+    if (ga->first || !is_news(ga, change))
         return;
     publish_change(ga, change);
     values[DIBS__SERIES_GRANTED] += change->kind == DIBS__SERVE_ACQUIRED;
@@ -101,6 +180,20 @@ static void take_change(void *arg, const dibs__serve_change *change)
     values[DIBS__SERIES_EXPIRED] += change->kind == DIBS__SERVE_EXPIRED;
     if (change->kind == DIBS__SERVE_ACQUIRED)
         count_wait(ga, change->waited_ms);
+}
+
+/* Adds the events of clients since the last sample. */
+static void count_told(gathering *ga)
+{
+    int64_t *values = ga->sample.values;
+    dibs__told_counts counts;
+
+    dibs__told_take(ga->told, &counts);
+    values[DIBS__SERIES_GRANTED] += counts.granted;
+    values[DIBS__SERIES_ENDED] += counts.ended;
+    values[DIBS__SERIES_EXPIRED] += counts.lost;
+    for (size_t i = 0; i < counts.wait_count; i++)
+        count_wait(ga, counts.waits_ms[i]);
 }
 
 static void count_rows(int64_t *values, const dibs__serve_picture *picture)
@@ -172,7 +265,7 @@ void dibs__serve_feed_seen(void *arg, const dibs__serve_picture *before,
                            const dibs__serve_picture *now)
 {
     dibs__serve *sv = arg;
-    gathering ga = {.hub = &sv->hub, .first = !before};
+    gathering ga = {.hub = &sv->hub, .told = &sv->told, .first = !before};
     int64_t *values = ga.sample.values;
 
     for (size_t i = 0; i < DIBS__SERIES_SAMPLED; i++)
@@ -184,6 +277,7 @@ void dibs__serve_feed_seen(void *arg, const dibs__serve_picture *before,
         values[DIBS__SERIES_EXPIRED] = 0;
         dibsx_wall_text(dibsx_wall_us(), ga.at, sizeof(ga.at));
         dibs__serve_compare(before, now, take_change, &ga);
+        count_told(&ga);
         count_rows(values, now);
     }
     count_own(sv, values);

@@ -1,5 +1,5 @@
-/* feed.h - what happened to locks, one event each, as the look saw it; and numbers over
- * time for charts. Both come from the difference of two pictures. */
+/* feed.h - what happened to locks, one event each, as the look saw it or a client told it;
+ * and numbers over time for charts. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_SERVE_FEED_H
 #define DIBS_SERVE_FEED_H
@@ -7,6 +7,7 @@
 #include "serve/hub.h"
 #include "serve/look.h"
 #include "serve/series.h"
+#include <dibs/viewer.h>
 
 enum { DIBS__SERVE_FEED_MAX = 1000 };
 
@@ -28,5 +29,8 @@ void dibs__serve_charts_fini(dibs__serve_charts *charts);
  * sample for the charts. */
 void dibs__serve_feed_seen(void *arg, const dibs__serve_picture *before,
                            const dibs__serve_picture *now);
+
+/* As dibs__viewer_fn, with a daemon: publishes what a client told of a lease. */
+void dibs__serve_feed_told(void *arg, const dibs_lease_event *event);
 
 #endif

@@ -186,6 +186,8 @@ static void count_streams(dibs__serve_hub *hub, bool more)
     pthread_mutex_unlock(&hub->mutex);
     if (hub->look)
         dibs__serve_look_always(hub->look, some);
+    if (hub->viewer)
+        dibs__serve_viewer_want(hub->viewer, some);
 }
 
 static void end_listener(void *arg)

@@ -8,6 +8,7 @@
 #include "http/exchange.h"
 #include "serve/look.h"
 #include "serve/ring.h"
+#include "serve/viewer.h"
 #include <pthread.h>
 
 /* Topics are bits; dibs__hub_topics() has their names. */
@@ -25,7 +26,8 @@ typedef void dibs__hub_wake_fn(void *arg);
 typedef struct dibs__serve_hub {
     dibs__hub_wake_fn *wake;
     void *wake_arg;
-    dibs__serve_look *look; /* borrowed: looks on while anybody listens */
+    dibs__serve_look *look;     /* borrowed: looks on while anybody listens */
+    dibs__serve_viewer *viewer; /* likewise; NULL: none */
 
     pthread_mutex_t mutex; /* for all below */
     dibs__ring ring;

@@ -60,6 +60,7 @@ int core_monitor_tests(void);
 int core_monitor_trail_tests(void);
 int core_monitor_deadlock_tests(void);
 int core_stats_tests(void);
+int core_viewer_tests(void);
 int core_jobs_tests(void);
 int core_jobs_sweep_tests(void);
 int core_client_tests(void);

@@ -95,6 +95,7 @@ int main(int argc, char **argv)
     failed += core_monitor_trail_tests();
     failed += core_monitor_deadlock_tests();
     failed += core_stats_tests();
+    failed += core_viewer_tests();
     failed += core_jobs_tests();
     failed += core_jobs_sweep_tests();
     return failed ? 1 : 0;

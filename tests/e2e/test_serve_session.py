@@ -373,6 +373,34 @@ class Events(SessionCase):
         self.assertEqual(Stream(self, "/v1/events?topics=none").answer.status, 400)
 
 
+    def test_a_short_hold_is_told_by_its_client(self):
+        """Of a hold that no look sees, the feed has both ends, and each once."""
+        stream = Stream(self, "/v1/events?topics=feed&prefix=" + self.name())
+        told = []
+        over = threading.Event()
+
+        def read():
+            while {event["kind"] for event in told if event["seen"] == "client"} < {"acquired", "released"}:
+                told.append(stream.next("feed")[1])
+            over.set()
+
+        reader = threading.Thread(target=read)
+        reader.start()
+        held = 0
+        # The daemon views from a moment after the stream began.
+        while not over.wait(0.5):
+            in_time(held, PATIENCE, "a hold in the feed")
+            self.daemon.dibs("run", "--share-events", "--owner", "desk", self.name(), "--", "true")
+            self.daemon.dibs("run", self.name("-alone"), "--", "true")
+            held += 1
+        reader.join()
+        ends = [(event["name"], event["fence"], event["kind"] == "acquired") for event in told]
+        self.assertEqual(len(ends), len(set(ends)), told)
+        for event in told:
+            if event["seen"] == "client":
+                self.assertEqual((event["name"], event["label"], event["mode"]), (self.name(), "desk", "exclusive"), event)
+        self.assertNotIn("dibs.viewers", self.daemon.get("/v1/state", role="read").text)
+
     def reload(self, *args):
         count = sum(line["event"] == "reloaded" for line in self.daemon.log())
         shown = self.daemon.dibs("access", *args, "--tokens", self.daemon.file).stdout.strip()

@@ -15,6 +15,7 @@
 #include "core/log.h"
 #include "core/reach.h"
 #include "core/stats/record.h"
+#include "core/stats/shared_events.h"
 #include "core/who.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -389,6 +390,9 @@ dibs_status dibs__lock_acquire_end(dibs_lock *lock)
     }
     dibs__record_acquired(lock, aq->rc, dibsx_now() - aq->started_at,
                           aq->contended);
+    if (aq->rc == DIBS_OK)
+        dibs__shared_events_note(lock, DIBS_LEASE_ACQUIRED,
+                                 dibsx_now() - aq->started_at);
     return aq->rc;
 }
 

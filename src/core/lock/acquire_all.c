@@ -15,6 +15,7 @@
 #include "core/lock/release.h"
 #include "core/reach.h"
 #include "core/stats/record.h"
+#include "core/stats/shared_events.h"
 #include "core/who.h"
 
 /* Even when the wait is over, the step gets this long. */
@@ -125,8 +126,10 @@ void dibs__acquire_all_count(dibs_lock *lock, dibs_status rc, dibsx_nsec waited)
 
     dibs__count(&stats->attempts);
     dibs__count_outcome(stats, rc);
-    if (rc == DIBS_OK)
+    if (rc == DIBS_OK) {
         dibs__count(&stats->held);
+        dibs__shared_events_note(lock, DIBS_LEASE_ACQUIRED, waited);
+    }
     dibs__record_acquired(lock, rc, waited, rc == DIBS_BUSY);
 }
 

@@ -11,6 +11,7 @@
 #include "core/lock/release.h"
 #include "core/lock/sticky.h"
 #include "core/stats/record.h"
+#include "core/stats/shared_events.h"
 
 static bool is_reentrant(const dibs_lock *lock)
 {
@@ -89,6 +90,9 @@ static void replace_lost(dibs_lock *lock, dibsx_nsec now)
     if (lock->entry.via) {
         leave_host(lock);
     } else {
+        if (!lock->lease.announced)
+            dibs__shared_events_note(lock, DIBS_LEASE_LOST,
+                                     now - lock->lease.held_at);
         dibs__record_use_ended(lock, false);
         (void)dibs__lease_due(&lock->lease, now);
         dibs__reentry_end(lock);

@@ -12,6 +12,7 @@
 #include "core/lock/sticky.h"
 #include "core/log.h"
 #include "core/stats/record.h"
+#include "core/stats/shared_events.h"
 #include <string.h>
 
 /* A release whose answer was lost is sent again this often. */
@@ -52,6 +53,10 @@ static bool end_belief(dibs_lock *lock, bool valid)
     bool unanswered;
 
     dibs__lock_unlist(lock);
+    if (!lock->lease.announced && !lock->acquire)
+        dibs__shared_events_note(lock,
+                                 valid ? DIBS_LEASE_RELEASED : DIBS_LEASE_LOST,
+                                 dibsx_now() - lock->lease.held_at);
     dibs__record_use_ended(lock, valid);
     /* A guest is in the lease of another, which goes on. */
     if (!lock->entry.via)

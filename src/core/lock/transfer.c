@@ -10,6 +10,7 @@
 #include "core/lock/lock_opts.h"
 #include "core/lock/release.h"
 #include "core/lock/renew_now.h"
+#include "core/who.h"
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -169,7 +170,6 @@ dibs_status
 dibs_lock_accept(dibs_lock *lock, const char *token, dibs_error *err)
 {
     DIBSX_UNCANCEL;
-    static const char *const names[] = {"exclusive", "shared", "permits"};
     char owner[DIBS_OWNER_SIZE];
     dibs_lock_mode mode;
     uint64_t fence;
@@ -180,8 +180,8 @@ dibs_lock_accept(dibs_lock *lock, const char *token, dibs_error *err)
     if (lock && lock->traits->opts.mode != mode)
         return dibsx_fail(err, DIBS_MISMATCH,
                           "%s was handed on as %s, and this handle is for %s",
-                          lock->name, names[mode],
-                          names[lock->traits->opts.mode]);
+                          lock->name, dibs__mode_name((dibs__mode)mode),
+                          dibs__mode_name((dibs__mode)lock->traits->opts.mode));
     rc = dibs__adopt_enter(lock, err);
     if (rc != DIBS_OK)
         return rc;

@@ -21,19 +21,6 @@ typedef struct viewer {
     bool short_of_memory;
 } viewer;
 
-static const char *mode_name(dibs__mode mode)
-{
-    switch (mode) {
-    case DIBS__EXCLUSIVE:
-        return "exclusive";
-    case DIBS__SHARED:
-        return "shared";
-    case DIBS__PERMITS:
-        break;
-    }
-    return "permits";
-}
-
 /* Texts of a party that its entry does not have. */
 typedef struct party_texts {
     dibs__who who;
@@ -51,7 +38,7 @@ static void show_party(const dibs_client *cl, const dibs__entry *entry,
         .host = who->host,
         .pid = who->pid,
         .label = who->label,
-        .mode = mode_name(entry->mode),
+        .mode = dibs__mode_name(entry->mode),
         .permits = entry->permits,
         .priority = entry->priority,
         .fence = entry->fence,

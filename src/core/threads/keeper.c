@@ -18,6 +18,7 @@
 #include "core/log.h"
 #include "core/notices.h"
 #include "core/stats/record.h"
+#include "core/stats/shared_events.h"
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
@@ -44,6 +45,8 @@ static void note_loss(dibs_client *cl, dibs_lock *lock)
     dibs__count(&cl->stats.lost);
     dibs__uncount(&cl->stats.held);
     dibs__record_ended(lock, true, dibsx_now() - lock->lease.held_at);
+    dibs__shared_events_note(lock, DIBS_LEASE_LOST,
+                             dibsx_now() - lock->lease.held_at);
     dibs__callback_mark(lock);
     if (lock->due.in_lost)
         return;

@@ -89,7 +89,7 @@ const longest = (list, rows) => (rows.length
   : put(list, h('li', {}, empty('Nothing is held.'))));
 
 /* An event of the feed: of locks here, of one lock on its page. */
-const VERBS = { queued: 'waits for', acquired: 'took', released: 'gave back', expired: 'let run out', gave_up: 'no longer waits for' };
+const VERBS = { queued: 'waits for', acquired: 'took', released: 'gave back', expired: 'let run out', lost: 'lost', gave_up: 'no longer waits for' };
 const after = e => (e.kind === 'queued' ? ` as number ${e.place}` : e.waited_ms > 50 ? ` after ${span(e.waited_ms)}` : e.held_ms ? ` after ${span(e.held_ms)}` : '');
 const happened = (list, items) => (items.length
   ? each(list, items, e => e.id ?? [e.at, e.kind, e.name, e.fence, who(e), e.identity].join(), e => h('li', { class: 'event ' + e.kind }, when(e.at, clock),

@@ -1,0 +1,273 @@
+/* shared_events.c - tells viewers what happens to the leases of a client; see
+ * shared_events.h.
+ *
+ *     note --> gathered --> PAUSE_MS later: a round
+ *     round:   there are viewers, or were within BELIEF_MS  --> sent
+ *              there are none                               --> dropped, and no event is
+ *                                                              gathered for BELIEF_MS
+ *
+ *   (1) A client asks for viewers once in BELIEF_MS at most, and sends ROUND_MESSAGES
+ *       messages in PAUSE_MS at most.
+ *   (2) What viewers do not get because there was too much of it is counted, and the next
+ *       message says so.
+ *
+ * Thread: a worker, and at the end the one that closes the client. It removes the gathered
+ * events under the mutex, and talks to the store without it. */
+/* SPDX-License-Identifier: MIT */
+#include "core/stats/shared_events.h"
+
+#include "base/alloc.h"
+#include "core/attach.h"
+#include "core/lease_event.h"
+#include "core/log.h"
+#include "core/names.h"
+#include "core/reach.h"
+#include "core/timer.h"
+#include "core/who.h"
+#include "core/worker.h"
+#include <dibs/state.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { PAUSE_MS = 250, BELIEF_MS = 2000 };
+
+/* How long a store that is away may delay the end of a client. */
+enum { CLOSE_MS = 500 };
+
+/* The most that is gathered, and the messages that it takes at most. */
+enum { EVENTS_MAX = 128, ROUND_MESSAGES = 16 };
+
+_Static_assert(((int)DIBS__SAY_MAX - (int)DIBS__VIEW_HEAD_MAX) /
+                       (int)DIBS__VIEW_LINE_MAX * (int)ROUND_MESSAGES >=
+                   (int)EVENTS_MAX,
+               "a round has room for all that is gathered");
+
+typedef struct gathered {
+    size_t count;
+    dibs__lease_event events[EVENTS_MAX];
+} gathered;
+
+struct dibs__shared_events {
+    dibs__attached attached; /* first, so that one is the other */
+    dibs__timer timer;       /* when the next round is due */
+    dibs__job round;
+    gathered *events;      /* NULL: none */
+    uint64_t dropped;      /* since the last message */
+    bool viewed;           /* there were viewers when it last looked, */
+    dibsx_nsec look_again; /* ... and that is believed until then */
+    bool sharing;          /* a worker is in a round */
+    bool stopping;
+};
+
+typedef struct dibs__shared_events shared_events;
+
+/* Whether somebody views, as far as the store tells. */
+static bool has_viewers(dibs_client *cl, dibsx_nsec deadline)
+{
+    char key[DIBS_NAME_MAX + 1];
+    dibs_value value = {0};
+    dibs_error err = {0};
+    dibs_status rc = dibs__name_full(cl, DIBS__VIEWERS_KEY, key, &err);
+
+    if (rc == DIBS_OK)
+        rc = dibs__reach_store(cl, deadline, &err);
+    if (rc == DIBS_OK)
+        rc = cl->st->ops->value->get(cl->st, key, deadline, &value, &err);
+    dibs_value_free(&value);
+    if (rc != DIBS_OK && rc != DIBS_NOTFOUND)
+        dibs__log(cl, DIBS_LOG_DEBUG, "share",
+                  "the store does not say whether somebody views: %s",
+                  err.message);
+    return rc == DIBS_OK;
+}
+
+static dibs_status send_text(dibs_client *cl, const dibsx_buf *text,
+                             dibsx_nsec deadline, dibs_error *err)
+{
+    char name[DIBS_NAME_MAX + 1], topic[DIBS__TOPIC_MAX];
+    dibs_status rc = dibs__name_full(cl, DIBS__VIEW_TOPIC, name, err);
+
+    if (rc != DIBS_OK)
+        return rc;
+    dibs__topic_of_messages(name, topic);
+    return cl->st->ops->topic->say(cl->st, topic, dibsx_buf_text(text),
+                                   text->len, deadline, err);
+}
+
+/* Sends a part of the events, from *next on, that one message takes. */
+static dibs_status
+send_part(dibs_client *cl, const gathered *events, size_t *next,
+          uint64_t dropped, dibsx_nsec deadline, dibs_error *err)
+{
+    dibs_status rc = DIBS_NOMEM;
+    dibsx_buf text;
+
+    dibsx_buf_init(&text, DIBS__SAY_MAX + 1);
+    dibs__view_put_head(&text, dibsx_now() / DIBSX_MS, dropped);
+    while (*next < events->count &&
+           text.len + DIBS__VIEW_LINE_MAX <= DIBS__SAY_MAX)
+        dibs__view_put_line(&text, &events->events[(*next)++]);
+    if (dibsx_buf_ok(&text))
+        rc = send_text(cl, &text, deadline, err);
+    dibsx_buf_fini(&text);
+    return rc;
+}
+
+/* How many of them viewers may not have got. */
+static uint64_t send_events(dibs_client *cl, const gathered *events,
+                            uint64_t dropped, dibsx_nsec deadline)
+{
+    size_t next = 0;
+
+    while (next < events->count) {
+        size_t first = next;
+        dibs_error err = {0};
+        dibs_status rc = send_part(cl, events, &next, dropped, deadline, &err);
+
+        if (rc != DIBS_OK) {
+            dibs__log(cl, DIBS_LOG_DEBUG, "share",
+                      "viewers were not told of %zu events: %s",
+                      events->count - first, err.message);
+            return dropped + events->count - first;
+        }
+        dropped = 0;
+    }
+    return dropped;
+}
+
+/* Locks: cl->mutex, let go meanwhile. */
+static void share_all(dibs_client *cl, shared_events *se, dibsx_nsec deadline)
+{
+    dibsx_nsec now = dibsx_now();
+    gathered *events = se->events;
+    uint64_t dropped = se->dropped;
+    bool viewed = se->viewed, look = now >= se->look_again;
+
+    if (!events)
+        return;
+    se->events = NULL;
+    se->dropped = 0;
+    pthread_mutex_unlock(&cl->mutex);
+    if (look)
+        viewed = has_viewers(cl, deadline);
+    dropped = viewed ? send_events(cl, events, dropped, deadline) : 0;
+    dibsx_free(events);
+    pthread_mutex_lock(&cl->mutex);
+    se->viewed = viewed;
+    if (look)
+        se->look_again = dibsx_after_ms(dibsx_now(), BELIEF_MS);
+    se->dropped += dropped;
+}
+
+/* Thread: a worker. Locks: cl->mutex, let go meanwhile. */
+static void share_round(dibs_client *cl, dibs__job *job)
+{
+    shared_events *se = cl->shared_events;
+
+    (void)job;
+    se->sharing = true;
+    share_all(cl, se, dibs__client_deadline(cl, dibsx_now()));
+    se->sharing = false;
+    pthread_cond_broadcast(&cl->over);
+}
+
+/* If no worker can be started, the round is tried again later. */
+static void begin_round(dibs_client *cl, dibs__timer *timer, dibsx_nsec now)
+{
+    if (!dibs__worker_add(cl, &cl->shared_events->round))
+        dibs__timer_set(cl, timer, dibsx_after_ms(now, PAUSE_MS));
+}
+
+static void stop_sharing(dibs_client *cl, dibs__attached *at)
+{
+    shared_events *se = (shared_events *)(void *)at;
+
+    pthread_mutex_lock(&cl->mutex);
+    se->stopping = true;
+    while (se->sharing || se->round.queued)
+        pthread_cond_wait(&cl->over, &cl->mutex);
+    share_all(cl, se, dibsx_after_ms(dibsx_now(), CLOSE_MS));
+    pthread_mutex_unlock(&cl->mutex);
+}
+
+static void free_shared_events(dibs_client *cl, dibs__attached *at)
+{
+    shared_events *se = (shared_events *)(void *)at;
+
+    cl->shared_events = NULL;
+    dibsx_free(se->events);
+    dibsx_free(se);
+}
+
+/* Made when it is first needed; NULL: no memory. */
+static shared_events *shared_events_of(dibs_client *cl)
+{
+    shared_events *se = cl->shared_events;
+
+    if (se || (se = dibsx_zalloc(sizeof(*se))) == NULL)
+        return se;
+    if (!dibs__timer_reserve(cl, 1)) {
+        dibsx_free(se);
+        return NULL;
+    }
+    se->timer.fire = begin_round;
+    se->round.run = share_round;
+    se->attached.stop = stop_sharing;
+    se->attached.free = free_shared_events;
+    dibs__attach(cl, &se->attached);
+    cl->shared_events = se;
+    return se;
+}
+
+/* Room for one more event; NULL: it is dropped, and counted. */
+static dibs__lease_event *gather(shared_events *se)
+{
+    if (!se->events)
+        se->events = dibsx_zalloc(sizeof(*se->events));
+    if (se->events && se->events->count < EVENTS_MAX)
+        return &se->events->events[se->events->count++];
+    se->dropped++;
+    return NULL;
+}
+
+/* Locks: cl->mutex. */
+static bool
+is_worth_it(const dibs_lock *lock, const shared_events *se, dibsx_nsec now)
+{
+    return lock->lease.fence != 0 && lock->st == lock->cl->st &&
+           !se->stopping && (se->viewed || now >= se->look_again);
+}
+
+static int64_t ms_of(dibsx_nsec span)
+{
+    return span > 0 ? span / DIBSX_MS : 0;
+}
+
+void dibs__shared_events_note(dibs_lock *lock, dibs_lease_event_kind kind,
+                              dibsx_nsec span)
+{
+    dibs_client *cl = lock->cl;
+    shared_events *se = cl->share_events ? shared_events_of(cl) : NULL;
+    dibsx_nsec now = dibsx_now();
+    dibs__lease_event *event;
+    char who[DIBS__WHO_MAX];
+
+    if (!se || !is_worth_it(lock, se, now))
+        return;
+    event = gather(se);
+    if (event) {
+        event->kind = kind;
+        event->mode = (dibs__mode)lock->mode;
+        event->fence = lock->lease.fence;
+        event->span_ms = ms_of(span);
+        event->at_ms = now / DIBSX_MS;
+        dibs__who_text(lock, who);
+        snprintf(event->who, sizeof(event->who), "%.*s",
+                 (int)strcspn(who, "\t"), who);
+        snprintf(event->name, sizeof(event->name), "%s",
+                 dibs__name_short(cl, lock->name));
+    }
+    if (!dibs__timer_is_set(&se->timer) &&
+        dibs__timer_ready(cl, NULL) == DIBS_OK)
+        dibs__timer_set(cl, &se->timer, dibsx_after_ms(now, PAUSE_MS));
+}

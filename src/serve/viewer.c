@@ -1,0 +1,98 @@
+/* viewer.c - hears what clients tell of their leases; see viewer.h. */
+/* SPDX-License-Identifier: MIT */
+#include "serve/viewer.h"
+#include "base/cond.h"
+
+enum { RETRY_MS = 2000 };
+
+dibs_status
+dibs__serve_viewer_init(dibs__serve_viewer *viewer, dibs_client *cl,
+                        dibs__viewer_fn *heard, void *arg, dibs_error *err)
+{
+    *viewer = (dibs__serve_viewer){.cl = cl, .heard = heard, .arg = arg};
+    return dibs__life_init(&viewer->life, "the viewer of leases", err);
+}
+
+void dibs__serve_viewer_fini(dibs__serve_viewer *viewer)
+{
+    dibs__life_fini(&viewer->life);
+}
+
+/* Locks: viewer->life.mutex. */
+static bool is_wanted(const dibs__serve_viewer *viewer)
+{
+    return viewer->wanted && !viewer->life.stop;
+}
+
+/* Until nobody listens any more, or it fails. Locks: viewer->life.mutex, let go
+ * meanwhile. */
+static dibs_status view(dibs__serve_viewer *viewer, dibs_error *err)
+{
+    dibs_viewer *vw;
+    dibs_status rc;
+
+    pthread_mutex_unlock(&viewer->life.mutex);
+    rc = dibs_viewer_new(viewer->cl, &vw, err);
+    pthread_mutex_lock(&viewer->life.mutex);
+    viewer->viewer = vw;
+    while (rc == DIBS_OK && is_wanted(viewer)) {
+        dibs_lease_event event;
+
+        pthread_mutex_unlock(&viewer->life.mutex);
+        rc = dibs_viewer_next(vw, -1, &event, err);
+        if (rc == DIBS_OK)
+            viewer->heard(viewer->arg, &event);
+        pthread_mutex_lock(&viewer->life.mutex);
+    }
+    viewer->viewer = NULL;
+    pthread_mutex_unlock(&viewer->life.mutex);
+    dibs_viewer_free(vw);
+    pthread_mutex_lock(&viewer->life.mutex);
+    return rc;
+}
+
+/* A store that has no messages ends the thread: the look is all there is. */
+static void *viewer_main(void *arg)
+{
+    dibs__serve_viewer *viewer = arg;
+    dibs_status rc = DIBS_OK;
+
+    pthread_mutex_lock(&viewer->life.mutex);
+    while (!viewer->life.stop && rc != DIBS_UNSUPPORTED) {
+        dibs_error err = {0};
+        const dibsx_nsec until = rc == DIBS_OK || rc == DIBS_CANCELLED
+                                     ? DIBSX_NEVER
+                                     : dibsx_after_ms(dibsx_now(), RETRY_MS);
+
+        while (!viewer->life.stop && dibsx_now() < until &&
+               (until != DIBSX_NEVER || !viewer->wanted))
+            dibsx_cond_wait(&viewer->life.cond, &viewer->life.mutex, until);
+        rc = is_wanted(viewer) ? view(viewer, &err) : DIBS_OK;
+    }
+    pthread_mutex_unlock(&viewer->life.mutex);
+    return NULL;
+}
+
+dibs_status
+dibs__serve_viewer_start(dibs__serve_viewer *viewer, dibs_error *err)
+{
+    return dibs__life_start(&viewer->life, viewer_main, viewer,
+                            "the thread that views leases", err);
+}
+
+void dibs__serve_viewer_stop(dibs__serve_viewer *viewer)
+{
+    if (viewer->life.runs)
+        dibs__serve_viewer_want(viewer, false);
+    dibs__life_stop(&viewer->life);
+}
+
+void dibs__serve_viewer_want(dibs__serve_viewer *viewer, bool wanted)
+{
+    pthread_mutex_lock(&viewer->life.mutex);
+    viewer->wanted = wanted;
+    if (!wanted)
+        dibs_viewer_cancel(viewer->viewer);
+    pthread_cond_broadcast(&viewer->life.cond);
+    pthread_mutex_unlock(&viewer->life.mutex);
+}

@@ -1,0 +1,41 @@
+/* viewer.h - hears what clients tell of their leases, while anybody listens to events.
+ *
+ *     nobody listens --> rests;  somebody does --> views --> told to `heard`
+ *
+ * Owns its thread. */
+/* SPDX-License-Identifier: MIT */
+#ifndef DIBS_SERVE_VIEWER_H
+#define DIBS_SERVE_VIEWER_H
+
+#include "serve/life.h"
+#include <dibs/viewer.h>
+
+/* Called on the viewer's thread. */
+typedef void dibs__viewer_fn(void *arg, const dibs_lease_event *event);
+
+typedef struct dibs__serve_viewer {
+    dibs_client *cl; /* borrowed */
+    dibs__viewer_fn *heard;
+    void *arg;
+
+    dibs__serve_life life; /* its mutex is for all below */
+    dibs_viewer *viewer;   /* NULL: it does not view */
+    bool wanted;
+} dibs__serve_viewer;
+
+/* End with dibs__serve_viewer_fini(), which may also follow a failure. */
+DIBS_MUST_CHECK dibs_status dibs__serve_viewer_init(dibs__serve_viewer *viewer,
+                                                    dibs_client *cl,
+                                                    dibs__viewer_fn *heard,
+                                                    void *arg, dibs_error *err);
+void dibs__serve_viewer_fini(dibs__serve_viewer *viewer);
+
+/* A stop without a start is a no-op. */
+DIBS_MUST_CHECK dibs_status dibs__serve_viewer_start(dibs__serve_viewer *viewer,
+                                                     dibs_error *err);
+void dibs__serve_viewer_stop(dibs__serve_viewer *viewer);
+
+/* Whether anybody listens. Any thread; does not block. */
+void dibs__serve_viewer_want(dibs__serve_viewer *viewer, bool wanted);
+
+#endif
