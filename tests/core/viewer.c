@@ -99,7 +99,9 @@ static void the_end_of_a_client_is_told(void **state)
     eye = open_as(prefix, false);
     viewer = view(eye);
     cl = open_as(prefix, true);
-    lock = core_lock(cl, "short", DIBS_LOCK_OPTS(.mode = DIBS_SHARED));
+    lock = core_lock(cl, "short",
+                     DIBS_LOCK_OPTS(.mode =
+                                        viewer ? DIBS_SHARED : DIBS_EXCLUSIVE));
     CHECK(DIBS_OK, dibs_lock_acquire(lock, err));
     dibs_close(cl);
     dibs_lock_free(lock);
@@ -218,6 +220,38 @@ static void others_are_not_seen(void **state)
     dibs_close(eye);
 }
 
+/* A listener of the messages that is no viewer gets none. */
+static void without_viewers_nothing_is_sent(void **state)
+{
+    char prefix[80];
+    dibs_listener *ear = NULL;
+    dibs_client *cl, *eye;
+    dibs_message message;
+    dibs_error failure = {0};
+    dibs_lock *lock;
+    dibs_status rc;
+
+    (void)state;
+    snprintf(prefix, sizeof(prefix), "%s:", core_name());
+    eye = open_as(prefix, false);
+    rc = dibs_listener_new(eye, "dibs.leases", &ear, &failure);
+    cl = open_as(prefix, true);
+    lock = core_lock(cl, "unseen", NULL);
+    (void)use(lock);
+    dibs_lock_free(lock);
+    dibs_close(cl);
+    if (rc != DIBS_UNSUPPORTED) {
+        assert_status(rc, DIBS_OK);
+        CHECK(DIBS_OK, dibs_message_send(eye, "dibs.leases", "last", 4, err));
+        CHECK(DIBS_OK, dibs_listener_next(ear, BOUND_MS, &message, err));
+        IN_TIME(!message.missed);
+        assert_int_equal(message.len, 4);
+        assert_memory_equal(message.data, "last", 4);
+    }
+    dibs_listener_free(ear);
+    dibs_close(eye);
+}
+
 static bool count_value(const dibs_state_item *item, void *arg)
 {
     (void)item;
@@ -258,6 +292,7 @@ int core_viewer_tests(void)
         cmocka_unit_test(a_lease_that_is_broken_is_lost),
         cmocka_unit_test(too_much_is_counted),
         cmocka_unit_test(others_are_not_seen),
+        cmocka_unit_test(without_viewers_nothing_is_sent),
         cmocka_unit_test(a_viewer_can_be_cancelled),
     };
 
