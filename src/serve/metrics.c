@@ -159,6 +159,9 @@ static const struct {
     [DIBS__SERVE_STREAM_GAPS] = {"dibs_stream_gaps_total", "counter",
                                  "Times that such a stream was too slow and "
                                  "missed events."},
+    [DIBS__SERVE_EVENTS_MISSED] =
+        {"dibs_lease_events_missed_total", "counter",
+         "Events of leases that clients with share_events had no room for."},
     [DIBS__SERVE_JOB_RUNS] = {"dibs_job_runs_total", "counter",
                               "Runs whose end this daemon saw."},
     [DIBS__SERVE_JOB_SKIPPED] = {"dibs_job_skipped_total", "counter",

@@ -300,6 +300,8 @@ static void put_sessions(dibsx_buf *out, dibs__serve *sv)
     dibs__hub_count_get(&sv->hub, &streams, &gaps);
     dibs__serve_metric_put(out, DIBS__SERVE_STREAMS, (double)streams);
     dibs__serve_metric_put(out, DIBS__SERVE_STREAM_GAPS, (double)gaps);
+    dibs__serve_metric_put(out, DIBS__SERVE_EVENTS_MISSED,
+                           (double)dibs__told_missed(&sv->told));
 }
 
 /* A store without commits has no jobs. */
