@@ -84,11 +84,12 @@ soak: ## hold 100,000 leases on a Redis server for a minute; none may be lost
 	@cmake --build build/bench --target many_leases -- --quiet
 	@build/bench/tests/redis/many_leases
 
-load: ## put dibs serve under 5,000 slow heads, 10,000 idle connections and 1,000 streams that never read
-	@tools/install-packages.sh build test
+load: ## put dibs serve under thousands of clients, good, slow and deaf, and kill it under 1,000 sessions (SECONDS=30)
+	@tools/install-packages.sh build test serve
 	@$(call configure,bench,build/bench)
 	@cmake --build build/bench --target dibs -- --quiet
 	@DIBS_LOAD=1 DIBS_BIN=$(CURDIR)/build/bench/dibs python3 tests/e2e/test_serve_threats.py
+	@python3 -B bench/bench_load.py build/bench $(or $(SECONDS),30)
 
 api-fuzz: ## send made-up requests to every route of dibs serve, by its OpenAPI document (EXAMPLES=40)
 	@tools/install-packages.sh build test

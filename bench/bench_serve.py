@@ -10,22 +10,16 @@ import contextlib
 import json
 import os
 import re
-import signal
-import socket
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
 
-BUILD = os.path.abspath(sys.argv[1])
+from serve_ground import BUILD, add_tokens, daemon_on, redis, started, wait_until
+
 SECONDS = sys.argv[2] if len(sys.argv) > 2 else "3"
 ROUNDS = int(sys.argv[3]) if len(sys.argv) > 3 else 3
-os.environ["DIBS_BIN"] = os.path.join(BUILD, "dibs")
-sys.path[:0] = [os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tests", part) for part in ("e2e", "")]
-
-from runtools import wait_until  # noqa: E402
-from servetools import Daemon  # noqa: E402
 
 LINKS = 16
 # A session may make 20 requests a second and 100 at once, and a token has 256 of them: the load is spread over many.
@@ -59,29 +53,6 @@ PAIR = f"""local old = count - {BEHIND} - 1
   end
   at = math.floor((count + 1) / 2) % #ids + 1
   return ask("PUT", "/leases/p" .. begun .. "-" .. count, '{{"name":"p' .. begun .. "-" .. count .. '"}}')"""
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
-def answers(port):
-    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
-        return True
-    return False
-
-
-@contextlib.contextmanager
-def started(*command, **more):
-    """A process that ends with the block."""
-    process = subprocess.Popen(command, text=True, **more)
-    try:
-        yield process
-    finally:
-        process.terminate()
-        process.wait()
 
 
 class Wrk:
@@ -149,21 +120,13 @@ def measure(wrk, daemon, bare, words):
 
 
 def main():
-    port = free_port()
     with contextlib.ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory())
-        stack.enter_context(started("redis-server", "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", folder,
-                                    stdout=subprocess.DEVNULL))
-        wait_until(lambda: answers(port), "redis-server")
+        url = stack.enter_context(redis())
         server = stack.enter_context(started(os.path.join(BUILD, "bare_http"), stdin=subprocess.PIPE,
                                              stdout=subprocess.PIPE))
-        daemon = Daemon("--token-rate", "0", "--access-log", "errors", url=f"redis://127.0.0.1:{port}")
-        stack.callback(daemon.end)
-        tokens = [daemon.dibs("access", "add", f"t{i}", "--role", "operate", "--tokens", daemon.file).stdout.strip()
-                  for i in range(TOKENS)]
-        daemon.process.send_signal(signal.SIGHUP)
-        daemon.await_event("reloaded")
-        words = prepare(daemon, tokens)
+        daemon = stack.enter_context(daemon_on(url))
+        words = prepare(daemon, add_tokens(daemon, TOKENS))
         measure(Wrk(folder, daemon.tokens["admin"]), daemon, int(server.stdout.readline()), words)
 
 
