@@ -107,11 +107,11 @@ web: ## try every page of the dashboard in chromium: states, accessibility, host
 	@cmake --build build/dev --target dibs two_locks -- --quiet
 	@tests/web/run.sh build/dev
 
-web-hour: ## keep the dashboard of a busy store open for an hour, and see that its memory stays (MINUTES=60)
+web-hour: ## keep the dashboard of a busy store open for an hour, and see that its memory stays (MINUTES=60 FASTER=1)
 	@tools/install-packages.sh build test
 	@$(call configure,dev,build/dev)
 	@cmake --build build/dev --target dibs -- --quiet
-	@DIBS_BIN=build/dev/dibs python3 -B tests/web/hour.py $(or $(MINUTES),60)
+	@DIBS_BIN=build/dev/dibs python3 -B tests/web/hour.py $(or $(MINUTES),60) $(or $(FASTER),1)
 
 screenshots: ## make the pictures of the dashboard in docs/
 	@tools/install-packages.sh build test

@@ -78,7 +78,8 @@ dibs_status dibs__demo_work_open(dibs__demo_work *work, dibs_error *err)
                                .timeout_ms = opts->timeout_ms,
                                .log = hear,
                                .log_arg = work,
-                               .log_level = DIBS_LOG_WARN};
+                               .log_level = DIBS_LOG_WARN,
+                               .share_events = true};
     dibs_status rc;
 
     snprintf(label, sizeof(label), "worker-%d", work->id);
