@@ -52,14 +52,20 @@ static void count_wrong(crowd *all, bool good)
         atomic_fetch_add(&all->wrong, 1);
 }
 
-/* Gives back. A claim stands for seconds only: a thread that did not run for so long
- * has lost it, and another was let in meanwhile. */
+/* A claim stands for seconds only: a thread that did not run for so long has lost it, and
+ * another was let in meanwhile. */
+static void check_kept(const actor *a, dibs_status rc)
+{
+    if (rc == DIBS_LOST)
+        IN_TIME(dibsx_now() < dibsx_after_ms(a->asked_at, a->ans.left_ms));
+}
+
+/* Gives back. */
 static void end_turn(crowd *all, actor *a)
 {
     dibs_status rc = actor_release(a);
 
-    if (rc == DIBS_LOST)
-        IN_TIME(dibsx_now() < dibsx_after_ms(a->asked_at, a->ans.left_ms));
+    check_kept(a, rc);
     count_wrong(all, rc == DIBS_OK);
 }
 
@@ -265,11 +271,15 @@ static void enter(crowd *all, int weight)
 
 static dibs_status change_over(actor *a, dibs__mode mode)
 {
+    dibsx_nsec asked_at = dibsx_now();
     dibs__answer ans;
     dibs_status rc = actor_convert(a, mode, NULL, 10000, &ans);
 
-    if (rc == DIBS_OK)
+    check_kept(a, rc);
+    if (rc == DIBS_OK) {
         a->ans = ans;
+        a->asked_at = asked_at;
+    }
     return rc;
 }
 
@@ -322,7 +332,7 @@ static void *read_and_write(void *arg)
             write_then_read(all, &a);
         else
             read_then_write(all, &a);
-        count_wrong(all, actor_release(&a) == DIBS_OK);
+        end_turn(all, &a);
     }
     return NULL;
 }
