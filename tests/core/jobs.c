@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 enum { CALLERS = 20, MEMBERS = 6, LONG_MS = 60000 };
+enum { TOGETHER = 40 };
 
 /* A node of a board of its own, on its own thread and with its own client. */
 typedef struct node {
@@ -459,6 +460,38 @@ static void results_are_passed_on_and_one_caller_resumes(void **state)
     stop_node(&n);
 }
 
+/* Many runs wait, and all are resumed in one moment. */
+static void all_that_are_resumed_at_once_go_on(void **state)
+{
+    char runs[TOGETHER][DIBS_RUN_SIZE];
+    caller callers[TOGETHER];
+    node n;
+
+    (void)state;
+    make_node(&n, core_name(), fast);
+    CHECK(DIBS_OK, dibs_jobs_function(n.jobs, "greet", join_needs, NULL, err));
+    CHECK(DIBS_OK, dibs_jobs_function(n.jobs, "join", join_needs, NULL, err));
+    load_flow(&n);
+    start_node(&n);
+    for (int i = 0; i < TOGETHER; i++)
+        start_run(&n, "flow", NULL, runs[i]);
+    for (int i = 0; i < TOGETHER; i++)
+        core_until(is_waiting, &(waiting){.cl = n.cl, .run = runs[i]});
+    for (int i = 0; i < TOGETHER; i++) {
+        callers[i] = (caller){.run = runs[i], .cl = n.cl};
+        assert_int_equal(pthread_create(&callers[i].thread, NULL, resume_run,
+                                        &callers[i]),
+                         0);
+    }
+    for (int i = 0; i < TOGETHER; i++) {
+        pthread_join(callers[i].thread, NULL);
+        CHECK(DIBS_OK, callers[i].rc);
+    }
+    for (int i = 0; i < TOGETHER; i++)
+        assert_int_equal(await(&n, runs[i]).state, DIBS_RUN_OK);
+    stop_node(&n);
+}
+
 typedef struct attempt {
     dibs_client *cl;
     const char *run;
@@ -766,6 +799,7 @@ int core_jobs_tests(void)
         cmocka_unit_test(a_held_lock_skips_the_call),
         cmocka_unit_test(results_are_passed_on_and_one_caller_resumes),
         cmocka_unit_test(a_second_caller_is_told_that_it_is_in_progress),
+        cmocka_unit_test(all_that_are_resumed_at_once_go_on),
         cmocka_unit_test(a_graph_runs_jobs_in_order),
         cmocka_unit_test(a_batch_is_awaited),
         cmocka_unit_test(slots_are_used_at_once),

@@ -487,6 +487,80 @@ jobs:
         self.stop(second)
 
 
+    def test_forbid_goes_on_when_its_node_is_dead(self):
+        """The run that lived is lost with its node. Ticks begin again when its tree is dead, and not before."""
+        file = self.write("alone.yaml", """
+defaults: {kill_after: 100ms}
+jobs:
+  alone:
+    schedule: '* * * * * *'
+    concurrency: forbid
+    shell: |
+      exec 9>>guard; flock -n 9 || echo two >>twice
+      echo $DIBS_NODE >>begun
+      while ! test -e go; do sleep 0.02; done
+""")
+        first = self.node(file=file, ttl=span(3))
+        wait_until(lambda: self.lines("begun"), "the first run")
+        second = self.node(file=file, ttl=span(3))
+        first.kill()
+        wait_until(lambda: len(set(self.lines("begun"))) > 1, "a run of the other node")
+        self.assertEqual(self.text("twice"), "")
+        self.write("go", "")
+        self.stop(second)
+
+    def test_a_node_that_stands_still_for_less_than_its_lease_is_not_dead(self):
+        file = self.write("still.yaml", """
+jobs:
+  here: {run: ['true'], runs_on: other}
+  still: {shell: 'echo $DIBS_NODE $DIBS_ATTEMPT >>begun; while ! test -e go; do sleep 0.02; done', retry: {attempts: 9, on: [lost], delay: 0}}
+""")
+        ttl_s = 20 * PACE
+        first = self.node(file=file, ttl=f"{ttl_s:.0f}s")
+        run = self.begin("still")
+        wait_until(lambda: self.lines("begun"), "the first attempt")
+        second = self.node("--label", "other", file=file)
+        tree = [first.pid, *below(first.pid)]
+        stopped_at = time.monotonic()
+        for pid in tree:
+            os.kill(pid, signal.SIGSTOP)
+        # The other node looks meanwhile, and runs what is for it.
+        self.ok("job", "start", "here", "--wait")
+        for pid in tree:
+            os.kill(pid, signal.SIGCONT)
+        if time.monotonic() - stopped_at > ttl_s / 4:
+            raise NotInTime("the node stood still for too long")
+        self.write("go", "")
+        self.ok("job", "wait", run)
+        self.assertEqual(len(self.lines("begun")), 1, self.text("begun"))
+        self.stop(first, second)
+
+    def test_replace_waits_for_a_stubborn_tree(self):
+        """A command that takes no notice of TERM is dead before the run that replaces it begins."""
+        file = self.write("stubborn.yaml", """
+jobs:
+  stubborn:
+    concurrency: replace
+    kill_after: 300ms
+    shell: |
+      trap "" TERM
+      exec 9>>guard; flock -n 9 || echo two >>twice
+      echo $DIBS_RUN >>begun
+      while ! test -e go; do sleep 0.02; done
+""")
+        node = self.node(file=file)
+        runs = []
+        for number in range(3):
+            runs.append(self.begin("stubborn"))
+            wait_until(lambda number=number: len(self.lines("begun")) > number, "the next run")
+        self.write("go", "")
+        self.ok("job", "wait", runs[-1])
+        self.assertEqual(self.text("twice"), "")
+        self.assertEqual(self.lines("begun"), runs)
+        self.assertEqual([self.run_of(run)["state"] for run in runs[:-1]], ["CANCELLED"] * 2)
+        self.stop(node)
+
+
 class Runs(Work):
     def test_ends_of_runs(self):
         node = self.node()

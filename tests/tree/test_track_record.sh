@@ -14,7 +14,7 @@ while IFS=' ' read -r file name; do
     count=$((count + 1))
     case $file in
     *.py) wanted="^ *def $name(self" ;;
-    *) wanted="^\(static \)\{0,1\}void $name(void \*\*state)" ;;
+    *) wanted="^\(static \)\{0,1\}void $name(void \*\*[a-z]*)" ;;
     esac
     if ! grep -q "$wanted" "$file"; then
         echo "$file has no test $name"
