@@ -40,7 +40,7 @@ def row(what, seen, aim):
 
 
 def quantile(values, part):
-    values = sorted(values)
+    values = sorted(values) or [float("inf")]
     return values[min(len(values) - 1, int(len(values) * part))]
 
 
@@ -142,7 +142,10 @@ class Readers:
     def run(self):
         while not self.over:
             for key, _ in self.picker.select(0.2):
-                text = key.data[0] + key.fileobj.recv(1 << 20)
+                part = key.fileobj.recv(1 << 20)
+                if not part:
+                    self.picker.unregister(key.fileobj)
+                text = key.data[0] + part
                 now, cut = time.monotonic(), text.rfind(b"\n") + 1
                 key.data[0] = text[cut:]
                 self.seen += [(int(number), now) for number in self.GRANT.findall(text, 0, cut)]

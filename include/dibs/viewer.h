@@ -2,9 +2,10 @@
  *
  * A look at the store (monitor.h) misses a lease that is held for less than its step.
  * Clients with dibs_client_opts.share_events tell what happens to their leases while
- * there is a viewer, and nothing while there is none. It comes in messages (events.h),
- * up to half a second late; the store keeps nothing. Only a look shows the leases of
- * other clients, and the end of those whose client died. A quorum (redlock:) has no
+ * there is a viewer with the same prefix, and nothing while there is none. It comes in
+ * messages (events.h), up to half a second late, which the store does not keep. Only a
+ * look shows the leases of other clients, and the end of those whose client died. The same
+ * goes for leases that a client leaves to another or adopts. A quorum (redlock:) has no
  * viewers: DIBS_UNSUPPORTED.
  *
  * Threads: any thread may make these calls, but one at a time for each viewer. They

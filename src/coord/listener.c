@@ -10,6 +10,7 @@
  *
  * Locks: cl->mutex guards all of it but `shown`, which is of the waiting thread. */
 /* SPDX-License-Identifier: MIT */
+#include "coord/listener.h"
 #include "base/alloc.h"
 #include "base/cond.h"
 #include "base/fifo.h"
@@ -17,7 +18,6 @@
 #include "coord/handle.h"
 #include "core/names.h"
 #include "core/reach.h"
-#include <dibs/events.h>
 #include <string.h>
 
 enum { INBOX_MESSAGES = 1024, INBOX_BYTES = 1 << 20 };
@@ -322,6 +322,20 @@ dibs_status dibs_listener_next(dibs_listener *l, int64_t wait_ms,
     }
     pthread_mutex_unlock(&l->cl->mutex);
     return rc;
+}
+
+void dibs__listener_begin(dibs_listener *l)
+{
+    pthread_mutex_lock(&l->cl->mutex);
+    dibs__handle_begin(&l->handle);
+    pthread_mutex_unlock(&l->cl->mutex);
+}
+
+void dibs__listener_end(dibs_listener *l)
+{
+    pthread_mutex_lock(&l->cl->mutex);
+    dibs__handle_end(&l->handle);
+    pthread_mutex_unlock(&l->cl->mutex);
 }
 
 void dibs_listener_cancel(dibs_listener *l)

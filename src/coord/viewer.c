@@ -11,15 +11,16 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/uncancel.h"
+#include "coord/listener.h"
 #include "core/client.h"
 #include "core/lease_event.h"
 #include "core/names.h"
 #include "core/who.h"
-#include <dibs/events.h>
 #include <dibs/state.h>
 #include <string.h>
 
 enum { MARK_MS = 3000, RETRY_MS = 1000 }; /* to the next mark */
+enum { AGE_MAX_MS = 60000 };
 
 _Static_assert(2 * (int)MARK_MS < (int)DIBS__VIEWERS_TTL_MS,
                "a mark lasts until the next but one");
@@ -27,7 +28,9 @@ _Static_assert(2 * (int)MARK_MS < (int)DIBS__VIEWERS_TTL_MS,
 struct dibs_viewer {
     dibs_client *cl;
     dibs_listener *listener;
-    dibsx_nsec mark_at; /* when the value is to be written again */
+    dibsx_nsec mark_at;      /* when the value is to be written again, */
+    dibsx_nsec marked_until; /* ... and how long it lasts */
+    bool lapsed;             /* it was gone for a while; not reported yet */
 
     char text[DIBS_MESSAGE_MAX + 1]; /* the message that is shown */
     char *at;                        /* what is left of it */
@@ -36,13 +39,19 @@ struct dibs_viewer {
     dibs__who who;    /* of the event that is shown */
 };
 
+/* While the value is gone, clients tell nothing. */
 static dibs_status mark(dibs_viewer *vw, dibs_error *err)
 {
+    dibsx_nsec sent_at = dibsx_now();
     dibs_status rc = dibs_state_set(vw->cl, DIBS__VIEWERS_KEY, "1", 1,
                                     DIBS__VIEWERS_TTL_MS, NULL, err);
 
     vw->mark_at =
         dibsx_after_ms(dibsx_now(), rc == DIBS_OK ? MARK_MS : RETRY_MS);
+    if (rc == DIBS_OK) {
+        vw->lapsed |= vw->marked_until > 0 && sent_at >= vw->marked_until;
+        vw->marked_until = dibsx_after_ms(sent_at, DIBS__VIEWERS_TTL_MS);
+    }
     return rc;
 }
 
@@ -61,6 +70,8 @@ dibs_status dibs_viewer_new(dibs_client *cl, dibs_viewer **out, dibs_error *err)
     rc = dibs_listener_new(cl, DIBS__VIEW_TOPIC, &vw->listener, err);
     if (rc == DIBS_OK)
         rc = mark(vw, err);
+    if (rc == DIBS_UNKNOWN)
+        rc = dibsx_fail(err, DIBS_UNAVAIL, "the store did not answer");
     if (rc == DIBS_OK)
         *out = vw;
     else
@@ -76,7 +87,6 @@ static void take_message(dibs_viewer *vw, const dibs_message *message)
 
     memcpy(vw->text, message->data, len);
     vw->text[len] = '\0';
-    dibs__utf8_clean(vw->text);
     vw->at = vw->text;
     if (!dibs__view_read_head(&vw->at, &vw->sent_ms, &vw->dropped)) {
         *(vw->at = vw->text) = '\0';
@@ -95,14 +105,23 @@ static void show_missed(uint64_t missed, dibs_lease_event *out)
                               .missed = missed};
 }
 
+/* An event is no older than this, whatever its message says. */
+static int64_t age_of(const dibs__view_line *line, int64_t sent_ms)
+{
+    int64_t age_ms = line->at_ms < sent_ms ? sent_ms - line->at_ms : 0;
+
+    return age_ms < AGE_MAX_MS ? age_ms : AGE_MAX_MS;
+}
+
 /* The next event of the message; false: there is none left. */
 static bool show_event(dibs_viewer *vw, dibs_lease_event *out)
 {
     dibs__view_line line;
 
-    if (vw->dropped > 0) {
+    if (vw->dropped > 0 || vw->lapsed) {
         show_missed(vw->dropped, out);
         vw->dropped = 0;
+        vw->lapsed = false;
         return true;
     }
     if (!dibs__view_read_line(&vw->at, &line))
@@ -120,9 +139,7 @@ static bool show_event(dibs_viewer *vw, dibs_lease_event *out)
                               .mode = line.mode,
                               .fence = line.fence,
                               .span_ms = line.span_ms,
-                              .age_ms = line.at_ms < vw->sent_ms
-                                            ? vw->sent_ms - line.at_ms
-                                            : 0};
+                              .age_ms = age_of(&line, vw->sent_ms)};
     return true;
 }
 
@@ -145,6 +162,29 @@ static int64_t wait_for(const dibs_viewer *vw, dibsx_nsec deadline)
     return dibsx_wait_ms(until, dibsx_now());
 }
 
+static dibs_status await_event(dibs_viewer *vw, dibsx_nsec deadline,
+                               dibs_lease_event *out, dibs_error *err)
+{
+    while (!show_event(vw, out)) {
+        dibs_message message;
+        dibs_status rc = keep_mark(vw, err);
+
+        if (rc == DIBS_OK)
+            rc = dibs_listener_next(vw->listener, wait_for(vw, deadline),
+                                    &message, err);
+        if (dibs__client_usable(vw->cl, NULL) != DIBS_OK)
+            return dibsx_fail(err, DIBS_CANCELLED, "the wait was cancelled");
+        if (rc == DIBS_OK && message.missed)
+            return DIBS_OK;
+        if (rc == DIBS_OK)
+            take_message(vw, &message);
+        else if ((rc != DIBS_TIMEOUT && rc != DIBS_UNAVAIL) ||
+                 dibsx_now() >= deadline)
+            return rc;
+    }
+    return DIBS_OK;
+}
+
 dibs_status dibs_viewer_next(dibs_viewer *vw, int64_t wait_ms,
                              dibs_lease_event *out, dibs_error *err)
 {
@@ -156,22 +196,13 @@ dibs_status dibs_viewer_next(dibs_viewer *vw, int64_t wait_ms,
     show_missed(0, out);
     if (!vw)
         return dibsx_fail(err, DIBS_INVALID, "the viewer is NULL");
-    while (!show_event(vw, out)) {
-        dibs_message message;
-
-        rc = keep_mark(vw, err);
-        if (rc == DIBS_OK)
-            rc = dibs_listener_next(vw->listener, wait_for(vw, deadline),
-                                    &message, err);
-        if (rc == DIBS_OK && message.missed)
-            return DIBS_OK;
-        if (rc == DIBS_OK)
-            take_message(vw, &message);
-        else if ((rc != DIBS_TIMEOUT && rc != DIBS_UNAVAIL) ||
-                 dibsx_now() >= deadline)
-            return rc;
-    }
-    return DIBS_OK;
+    rc = dibs__client_usable(vw->cl, err);
+    if (rc != DIBS_OK)
+        return rc;
+    dibs__listener_begin(vw->listener);
+    rc = await_event(vw, deadline, out, err);
+    dibs__listener_end(vw->listener);
+    return rc;
 }
 
 void dibs_viewer_cancel(dibs_viewer *vw)

@@ -130,11 +130,14 @@ typedef struct listing {
     void *arg;
 } listing;
 
-/* Whether the library keeps the value for itself. */
+/* Whether the library keeps the value for itself: one for each name in use, and one that
+ * has no more behind it. */
 static bool is_own(const char *key)
 {
+    size_t len = strlen(key), own = strlen(DIBS__VIEWERS_KEY);
+
     return strstr(key, DIBS__SHARED_STATS_KEY) ||
-           strstr(key, DIBS__VIEWERS_KEY);
+           (len >= own && strcmp(key + len - own, DIBS__VIEWERS_KEY) == 0);
 }
 
 static bool show_item(const dibs_state_item *item, void *arg)

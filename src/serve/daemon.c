@@ -221,8 +221,8 @@ static dibs_status start_parts(dibs__serve *sv, dibs_error *err)
 
     sv->hub.look = &sv->look;
     if (rc == DIBS_OK)
-        rc = dibs__serve_viewer_init(&sv->viewer, sv->cl, dibs__serve_feed_told,
-                                     sv, err);
+        rc = dibs__serve_viewer_init(&sv->viewer, sv->cl, &sv->log,
+                                     dibs__serve_feed_told, sv, err);
     sv->hub.viewer = &sv->viewer;
     if (rc == DIBS_OK)
         rc = dibs__sessions_init(&sv->sessions, sv->cl, sv->epoch, ring_bell,

@@ -2,6 +2,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "serve/told.h"
 #include "base/hash.h"
+#include <string.h>
 
 void dibs__told_init(dibs__serve_told *told)
 {
@@ -21,15 +22,17 @@ static uint64_t key_of(const char *name, uint64_t fence, bool ended)
     return (hash << 32 ^ fence << 1 ^ (uint64_t)ended) | UINT64_C(1) << 63;
 }
 
-/* Two keys with one place push each other out. Fences that follow each other have places
- * beside each other. Locks: told->mutex. */
+/* Locks: told->mutex. */
 static bool remember(dibs__serve_told *told, uint64_t key)
 {
-    uint64_t *place = &told->keys[(key ^ key >> 32) % DIBS__SERVE_TOLD_MAX];
-    const bool fresh = *place != key;
+    uint64_t *keys = told->keys[(key ^ key >> 32) % DIBS__TOLD_PLACES];
 
-    *place = key;
-    return fresh;
+    for (size_t i = 0; i < DIBS__TOLD_DEPTH; i++)
+        if (keys[i] == key)
+            return false;
+    memmove(keys + 1, keys, (DIBS__TOLD_DEPTH - 1) * sizeof(*keys));
+    keys[0] = key;
+    return true;
 }
 
 bool dibs__told_add(dibs__serve_told *told, const char *name, uint64_t fence,

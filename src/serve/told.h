@@ -2,7 +2,7 @@
  *
  * The look and the clients tell of the same leases, in either order; the feed takes each
  * grant and each end from the first. It counts those of clients too, for the charts.
- * Owns what it remembers, of which the oldest goes. Any thread. */
+ * Owns what it remembers: thousands, of which the oldest goes. Any thread. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_SERVE_TOLD_H
 #define DIBS_SERVE_TOLD_H
@@ -11,7 +11,8 @@
 #include <dibs/viewer.h>
 #include <pthread.h>
 
-enum { DIBS__SERVE_TOLD_MAX = 8192 };
+/* Places, each for the latest few of those whose hash it is. */
+enum { DIBS__TOLD_PLACES = 1024, DIBS__TOLD_DEPTH = 8 };
 
 /* Counted since this was last taken: only the events of clients. */
 typedef struct dibs__told_counts {
@@ -21,8 +22,8 @@ typedef struct dibs__told_counts {
 } dibs__told_counts;
 
 typedef struct dibs__serve_told {
-    pthread_mutex_t mutex; /* for all below */
-    uint64_t keys[DIBS__SERVE_TOLD_MAX];
+    pthread_mutex_t mutex;                              /* for all below */
+    uint64_t keys[DIBS__TOLD_PLACES][DIBS__TOLD_DEPTH]; /* the latest first */
     dibs__told_counts counts;
     uint64_t missed; /* events that did not come, as far as they were counted */
 } dibs__serve_told;

@@ -7,9 +7,11 @@ enum { RETRY_MS = 2000 };
 
 dibs_status
 dibs__serve_viewer_init(dibs__serve_viewer *viewer, dibs_client *cl,
-                        dibs__viewer_fn *heard, void *arg, dibs_error *err)
+                        dibs__serve_log *log, dibs__viewer_fn *heard, void *arg,
+                        dibs_error *err)
 {
-    *viewer = (dibs__serve_viewer){.cl = cl, .heard = heard, .arg = arg};
+    *viewer =
+        (dibs__serve_viewer){.cl = cl, .log = log, .heard = heard, .arg = arg};
     return dibs__life_init(&viewer->life, "the viewer of leases", err);
 }
 
@@ -55,7 +57,7 @@ static dibs_status view(dibs__serve_viewer *viewer, dibs_error *err)
 static void *viewer_main(void *arg)
 {
     dibs__serve_viewer *viewer = arg;
-    dibs_status rc = DIBS_OK;
+    dibs_status rc = DIBS_OK, said = DIBS_OK;
 
     pthread_mutex_lock(&viewer->life.mutex);
     while (!viewer->life.stop && rc != DIBS_UNSUPPORTED) {
@@ -68,6 +70,12 @@ static void *viewer_main(void *arg)
                (until != DIBSX_NEVER || !viewer->wanted))
             dibsx_cond_wait(&viewer->life.cond, &viewer->life.mutex, until);
         rc = is_wanted(viewer) ? view(viewer, &err) : DIBS_OK;
+        if (rc != DIBS_OK && rc != DIBS_CANCELLED && rc != said)
+            dibs__serve_say(viewer->log, DIBS_LOG_WARN, "viewer", NULL,
+                            "clients are not heard about their leases, and "
+                            "events have what the look sees: %s",
+                            err.message);
+        said = rc;
     }
     pthread_mutex_unlock(&viewer->life.mutex);
     return NULL;

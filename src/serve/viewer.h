@@ -8,13 +8,15 @@
 #define DIBS_SERVE_VIEWER_H
 
 #include "serve/life.h"
+#include "serve/log.h"
 #include <dibs/viewer.h>
 
 /* Called on the viewer's thread. */
 typedef void dibs__viewer_fn(void *arg, const dibs_lease_event *event);
 
 typedef struct dibs__serve_viewer {
-    dibs_client *cl; /* borrowed */
+    dibs_client *cl;      /* borrowed, as the next */
+    dibs__serve_log *log; /* says once why it hears nothing */
     dibs__viewer_fn *heard;
     void *arg;
 
@@ -26,6 +28,7 @@ typedef struct dibs__serve_viewer {
 /* End with dibs__serve_viewer_fini(), which may also follow a failure. */
 DIBS_MUST_CHECK dibs_status dibs__serve_viewer_init(dibs__serve_viewer *viewer,
                                                     dibs_client *cl,
+                                                    dibs__serve_log *log,
                                                     dibs__viewer_fn *heard,
                                                     void *arg, dibs_error *err);
 void dibs__serve_viewer_fini(dibs__serve_viewer *viewer);

@@ -1,5 +1,6 @@
 /* viewer.c - leases as they come and go, through the public interface. */
 /* SPDX-License-Identifier: MIT */
+#include "base/clock.h"
 #include "core.h"
 
 #include <stdio.h>
@@ -128,7 +129,7 @@ static void a_lease_that_is_broken_is_lost(void **state)
     cl = open_as(prefix, true);
     eye = open_as(prefix, false);
     viewer = view(eye);
-    lock = core_lock(cl, "held", DIBS_LOCK_OPTS(.ttl_ms = pace_ms(1000)));
+    lock = core_lock(cl, "held", DIBS_LOCK_OPTS(.ttl_ms = pace_ms(5000)));
     CHECK(DIBS_OK, dibs_lock_acquire(lock, err));
     if (viewer) {
         assert_int_equal(next(viewer).kind, DIBS_LEASE_ACQUIRED);
@@ -151,6 +152,7 @@ static void too_much_is_counted(void **state)
     dibs_viewer *viewer;
     dibs_lock *lock;
     uint64_t told = 0, missed = 0, uses = 0;
+    dibsx_nsec end;
 
     (void)state;
     snprintf(prefix, sizeof(prefix), "%s:", core_name());
@@ -160,6 +162,7 @@ static void too_much_is_counted(void **state)
     lock = core_lock(cl, "busy", NULL);
     for (; viewer && uses < MANY; uses++)
         (void)use(lock);
+    end = dibsx_after_ms(dibsx_now(), BOUND_MS);
     /* What was dropped last is in the message of the next use. */
     while (told + missed < 2 * uses) {
         dibs_lease_event ev;
@@ -167,6 +170,7 @@ static void too_much_is_counted(void **state)
         dibs_status rc = dibs_viewer_next(viewer, pace_ms(1000), &ev, &err);
 
         if (rc == DIBS_TIMEOUT) {
+            IN_TIME(dibsx_now() < end);
             (void)use(lock);
             uses++;
             continue;
@@ -218,6 +222,43 @@ static void others_are_not_seen(void **state)
     dibs_close(stranger);
     dibs_close(mute);
     dibs_close(eye);
+}
+
+/* A lease that is left lives on; an upgrade ends one and begins another. */
+static void a_lease_that_is_left_goes_on(void **state)
+{
+    char prefix[80];
+    dibs_client *cl, *eye;
+    dibs_viewer *viewer;
+    dibs_lease_event ev;
+    dibs_lock *left, *raised = NULL;
+
+    (void)state;
+    snprintf(prefix, sizeof(prefix), "%s:", core_name());
+    cl = open_as(prefix, true);
+    eye = open_as(prefix, false);
+    viewer = view(eye);
+    left = core_lock(cl, "left", NULL);
+    CHECK(DIBS_OK, dibs_lock_acquire(left, err));
+    dibs_lock_leave(left);
+    if (viewer) {
+        raised = core_lock(cl, "raised", DIBS_LOCK_OPTS(.mode = DIBS_SHARED));
+        CHECK(DIBS_OK, dibs_lock_acquire(raised, err));
+        CHECK(DIBS_OK, dibs_lock_upgrade(raised, err));
+        assert_string_equal(next(viewer).name, "left");
+        assert_int_equal(next(viewer).kind, DIBS_LEASE_ACQUIRED);
+        ev = next(viewer);
+        assert_string_equal(ev.name, "raised");
+        assert_int_equal(ev.kind, DIBS_LEASE_RELEASED);
+        ev = next(viewer);
+        assert_int_equal(ev.kind, DIBS_LEASE_ACQUIRED);
+        assert_int_equal(ev.fence, dibs_lock_fence(raised));
+    }
+    dibs_lock_free(raised);
+    dibs_lock_free(left);
+    dibs_viewer_free(viewer);
+    dibs_close(eye);
+    dibs_close(cl);
 }
 
 /* A listener of the messages that is no viewer gets none. */
@@ -292,6 +333,7 @@ int core_viewer_tests(void)
         cmocka_unit_test(a_lease_that_is_broken_is_lost),
         cmocka_unit_test(too_much_is_counted),
         cmocka_unit_test(others_are_not_seen),
+        cmocka_unit_test(a_lease_that_is_left_goes_on),
         cmocka_unit_test(without_viewers_nothing_is_sent),
         cmocka_unit_test(a_viewer_can_be_cancelled),
     };

@@ -386,13 +386,12 @@ class Events(SessionCase):
 
         reader = threading.Thread(target=read)
         reader.start()
-        held = 0
+        begun = time.monotonic()
         # The daemon views from a moment after the stream began.
         while not over.wait(0.5):
-            in_time(held, PATIENCE, "a hold in the feed")
+            in_time(time.monotonic() - begun, PATIENCE, "a hold in the feed")
             self.daemon.dibs("run", "--share-events", "--owner", "desk", self.name(), "--", "true")
             self.daemon.dibs("run", self.name("-alone"), "--", "true")
-            held += 1
         reader.join()
         ends = [(event["name"], event["fence"], event["kind"] == "acquired") for event in told]
         self.assertEqual(len(ends), len(set(ends)), told)
@@ -400,6 +399,24 @@ class Events(SessionCase):
             if event["seen"] == "client":
                 self.assertEqual((event["name"], event["label"], event["mode"]), (self.name(), "desk", "exclusive"), event)
         self.assertNotIn("dibs.viewers", self.daemon.get("/v1/state", role="read").text)
+
+    def test_a_lease_that_a_request_leaves_goes_on(self):
+        """The daemon does not keep what it acquires for others, and does not call that released."""
+        stream = Stream(self, "/v1/events?topics=feed&prefix=" + self.name())
+        self.assertEqual((stream.line(), stream.line()), ("retry: 2000", ""))
+        lease = self.daemon.post("/v1/leases/" + self.name(), {"ttl_ms": 60000}, role="operate").json
+        kinds = [stream.next("feed")[1]["kind"]]
+        for _ in range(3):
+            renewed = self.daemon.post(f"/v1/leases/{self.name()}/renew", {"token": lease["token"]}, role="operate")
+            self.assertEqual(renewed.status, 200, renewed.text)
+        other = self.hold(self.name("-other"))
+        kinds.append(stream.next("feed")[1]["name"])
+        self.daemon.dibs("release", self.name("-other"), "--token", other)
+        kinds.append(stream.next("feed")[1]["name"])
+        self.daemon.post(f"/v1/leases/{self.name()}/release", {"token": lease["token"]}, role="operate")
+        end = stream.next("feed")[1]
+        kinds += [end["name"], end["kind"]]
+        self.assertEqual(kinds, ["acquired", self.name("-other"), self.name("-other"), self.name(), "released"])
 
     def reload(self, *args):
         count = sum(line["event"] == "reloaded" for line in self.daemon.log())

@@ -391,8 +391,8 @@ dibs_status dibs__lock_acquire_end(dibs_lock *lock)
     dibs__record_acquired(lock, aq->rc, dibsx_now() - aq->started_at,
                           aq->contended);
     if (aq->rc == DIBS_OK)
-        dibs__shared_events_note(lock, DIBS_LEASE_ACQUIRED,
-                                 dibsx_now() - aq->started_at);
+        dibs__shared_events_note(lock, DIBS_LEASE_ACQUIRED, lock->lease.fence,
+                                 aq->started_at);
     return aq->rc;
 }
 

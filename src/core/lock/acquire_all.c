@@ -128,7 +128,9 @@ void dibs__acquire_all_count(dibs_lock *lock, dibs_status rc, dibsx_nsec waited)
     dibs__count_outcome(stats, rc);
     if (rc == DIBS_OK) {
         dibs__count(&stats->held);
-        dibs__shared_events_note(lock, DIBS_LEASE_ACQUIRED, waited);
+        if (lock->cl->share_events)
+            dibs__shared_events_add(lock, DIBS_LEASE_ACQUIRED,
+                                    lock->lease.fence, dibsx_now() - waited);
     }
     dibs__record_acquired(lock, rc, waited, rc == DIBS_BUSY);
 }

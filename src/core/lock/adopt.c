@@ -11,6 +11,7 @@
 #include "core/lock/reentry.h"
 #include "core/lock/renew_now.h"
 #include "core/reach.h"
+#include "core/stats/shared_events.h"
 #include <string.h>
 
 /* The answer to a renewal does not say whether the lease is a reader's or a
@@ -56,6 +57,7 @@ dibs_status dibs__adopt_hold(dibs_lock *lock, const dibs__adopted *ad,
     dibs__reentry_acquired(lock);
     dibs__keeper_watch(lock->cl, lock);
     dibs__count(&lock->cl->stats.held);
+    dibs__shared_events_note(lock, DIBS_LEASE_ACQUIRED, lock->lease.fence, now);
     return DIBS_OK;
 }
 

@@ -19,6 +19,7 @@
 #include "core/lock/handle.h"
 #include "core/lock/publish.h"
 #include "core/log.h"
+#include "core/stats/shared_events.h"
 #include <string.h>
 
 enum { CONVERSION_TRIES = 3 };
@@ -118,6 +119,11 @@ convert_to(dibs_lock *lock, dibs_lock_mode mode, dibs_error *err)
     dibs__lease_converted(ls, sent_at, rc, &ans, dibsx_now());
     pthread_cond_broadcast(&lock->cl->over);
     dibs__keeper_watch(lock->cl, lock);
+    if (rc == DIBS_OK && ls->fence != conversion.fence) {
+        dibs__shared_events_note(lock, DIBS_LEASE_RELEASED, conversion.fence,
+                                 ls->held_at);
+        dibs__shared_events_note(lock, DIBS_LEASE_ACQUIRED, ls->fence, sent_at);
+    }
     if (rc == DIBS_OK && !dibs__lease_valid(ls, dibsx_now()))
         rc = dibsx_fail(err, DIBS_LOST, "the lease on %s ended meanwhile",
                         lock->name);

@@ -91,8 +91,8 @@ static void replace_lost(dibs_lock *lock, dibsx_nsec now)
         leave_host(lock);
     } else {
         if (!lock->lease.announced)
-            dibs__shared_events_note(lock, DIBS_LEASE_LOST,
-                                     now - lock->lease.held_at);
+            dibs__shared_events_note(lock, DIBS_LEASE_LOST, lock->lease.fence,
+                                     lock->lease.held_at);
         dibs__record_use_ended(lock, false);
         (void)dibs__lease_due(&lock->lease, now);
         dibs__reentry_end(lock);

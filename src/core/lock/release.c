@@ -53,10 +53,6 @@ static bool end_belief(dibs_lock *lock, bool valid)
     bool unanswered;
 
     dibs__lock_unlist(lock);
-    if (!lock->lease.announced && !lock->acquire)
-        dibs__shared_events_note(lock,
-                                 valid ? DIBS_LEASE_RELEASED : DIBS_LEASE_LOST,
-                                 dibsx_now() - lock->lease.held_at);
     dibs__record_use_ended(lock, valid);
     /* A guest is in the lease of another, which goes on. */
     if (!lock->entry.via)
@@ -89,6 +85,11 @@ begin_release(dibs_lock *lock, dibs__pending_release *pending, dibs_error *err)
                       .alone = was_held && lock->lease.alone};
     if (valid)
         pending->leave.keep_ms = keep_ms(lock, now);
+    /* An acquire gives up a lease that the program never had, or an idle one. */
+    if (!lock->lease.announced && (!lock->acquire || lock->sticky.idle))
+        dibs__shared_events_note(lock,
+                                 valid ? DIBS_LEASE_RELEASED : DIBS_LEASE_LOST,
+                                 lock->lease.fence, lock->lease.held_at);
     pending->leave.unanswered = end_belief(lock, valid);
     /* A lease that ran out here runs out in the store as well: a release is not
      * worth the wait for a store that may be away. */

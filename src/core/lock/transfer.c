@@ -10,6 +10,7 @@
 #include "core/lock/lock_opts.h"
 #include "core/lock/release.h"
 #include "core/lock/renew_now.h"
+#include "core/stats/shared_events.h"
 #include "core/who.h"
 #include <errno.h>
 #include <inttypes.h>
@@ -42,6 +43,8 @@ transfer(dibs_lock *lock, char token[DIBS_TOKEN_SIZE], dibs_error *err)
     if (rc != DIBS_OK)
         return rc;
     memcpy(owner, lock->lease.owner, sizeof(owner));
+    dibs__shared_events_note(lock, DIBS_LEASE_RELEASED, lock->lease.fence,
+                             lock->lease.held_at);
     dibs__lock_forget(lock);
     rc = dibs__convert_send(lock, &conversion,
                             dibs__client_deadline(lock->cl, now), &ans, err);

@@ -5,11 +5,11 @@
  *     round:   there are viewers, or were within BELIEF_MS  --> sent
  *              there are none                               --> dropped, and no event is
  *                                                              gathered for BELIEF_MS
+ *              the store does not say                       --> as it was; counted
  *
- *   (1) A client asks for viewers once in BELIEF_MS at most, and sends ROUND_MESSAGES
- *       messages in PAUSE_MS at most.
- *   (2) What viewers do not get because there was too much of it is counted, and the next
- *       message says so.
+ *   (1) There is one round at a time. It asks for viewers once in BELIEF_MS at most.
+ *   (2) Events that viewers do not get, because there were too many or the store did not
+ *       answer, are counted, and the next message says so.
  *
  * Thread: a worker, and at the end the one that closes the client. It removes the gathered
  * events under the mutex, and talks to the store without it. */
@@ -31,7 +31,7 @@
 
 enum { PAUSE_MS = 250, BELIEF_MS = 2000 };
 
-/* How long a store that is away may delay the end of a client. */
+/* How long the last events of a client that is closed may take. */
 enum { CLOSE_MS = 500 };
 
 /* The most that is gathered, and the messages that it takes at most. */
@@ -61,8 +61,8 @@ struct dibs__shared_events {
 
 typedef struct dibs__shared_events shared_events;
 
-/* Whether somebody views, as far as the store tells. */
-static bool has_viewers(dibs_client *cl, dibsx_nsec deadline)
+/* DIBS_OK: somebody views; DIBS_NOTFOUND: nobody does; else the store does not say. */
+static dibs_status find_viewers(dibs_client *cl, dibsx_nsec deadline)
 {
     char key[DIBS_NAME_MAX + 1];
     dibs_value value = {0};
@@ -78,7 +78,7 @@ static bool has_viewers(dibs_client *cl, dibsx_nsec deadline)
         dibs__log(cl, DIBS_LOG_DEBUG, "share",
                   "the store does not say whether somebody views: %s",
                   err.message);
-    return rc == DIBS_OK;
+    return rc;
 }
 
 static dibs_status send_text(dibs_client *cl, const dibsx_buf *text,
@@ -138,10 +138,10 @@ static uint64_t send_events(dibs_client *cl, const gathered *events,
 /* Locks: cl->mutex, let go meanwhile. */
 static void share_all(dibs_client *cl, shared_events *se, dibsx_nsec deadline)
 {
-    dibsx_nsec now = dibsx_now();
     gathered *events = se->events;
     uint64_t dropped = se->dropped;
-    bool viewed = se->viewed, look = now >= se->look_again;
+    bool look = dibsx_now() >= se->look_again;
+    dibs_status rc = se->viewed ? DIBS_OK : DIBS_NOTFOUND;
 
     if (!events)
         return;
@@ -149,14 +149,19 @@ static void share_all(dibs_client *cl, shared_events *se, dibsx_nsec deadline)
     se->dropped = 0;
     pthread_mutex_unlock(&cl->mutex);
     if (look)
-        viewed = has_viewers(cl, deadline);
-    dropped = viewed ? send_events(cl, events, dropped, deadline) : 0;
+        rc = find_viewers(cl, deadline);
+    if (rc == DIBS_OK)
+        dropped = send_events(cl, events, dropped, deadline);
+    else
+        dropped += events->count;
     dibsx_free(events);
     pthread_mutex_lock(&cl->mutex);
-    se->viewed = viewed;
+    if (rc == DIBS_OK || rc == DIBS_NOTFOUND)
+        se->viewed = rc == DIBS_OK;
     if (look)
         se->look_again = dibsx_after_ms(dibsx_now(), BELIEF_MS);
-    se->dropped += dropped;
+    if (se->viewed)
+        se->dropped += dropped;
 }
 
 /* Thread: a worker. Locks: cl->mutex, let go meanwhile. */
@@ -171,10 +176,12 @@ static void share_round(dibs_client *cl, dibs__job *job)
     pthread_cond_broadcast(&cl->over);
 }
 
-/* If no worker can be started, the round is tried again later. */
+/* While a round is under way, and if no worker can be started, it is tried again later. */
 static void begin_round(dibs_client *cl, dibs__timer *timer, dibsx_nsec now)
 {
-    if (!dibs__worker_add(cl, &cl->shared_events->round))
+    shared_events *se = cl->shared_events;
+
+    if (se->sharing || !dibs__worker_add(cl, &se->round))
         dibs__timer_set(cl, timer, dibsx_after_ms(now, PAUSE_MS));
 }
 
@@ -234,38 +241,40 @@ static dibs__lease_event *gather(shared_events *se)
 static bool
 is_worth_it(const dibs_lock *lock, const shared_events *se, dibsx_nsec now)
 {
-    return lock->lease.fence != 0 && lock->st == lock->cl->st &&
+    return lock->st == lock->cl->st && lock->doubt != DIBS__ADOPTED &&
            !se->stopping && (se->viewed || now >= se->look_again);
 }
 
-static int64_t ms_of(dibsx_nsec span)
+/* Locks: cl->mutex. */
+static void fill_event(const dibs_lock *lock, dibs__lease_event *event)
 {
-    return span > 0 ? span / DIBSX_MS : 0;
-}
-
-void dibs__shared_events_note(dibs_lock *lock, dibs_lease_event_kind kind,
-                              dibsx_nsec span)
-{
-    dibs_client *cl = lock->cl;
-    shared_events *se = cl->share_events ? shared_events_of(cl) : NULL;
-    dibsx_nsec now = dibsx_now();
-    dibs__lease_event *event;
     char who[DIBS__WHO_MAX];
 
-    if (!se || !is_worth_it(lock, se, now))
+    event->mode = (dibs__mode)lock->mode;
+    dibs__who_text(lock, who);
+    snprintf(event->who, sizeof(event->who), "%.*s", (int)strcspn(who, "\t"),
+             who);
+    snprintf(event->name, sizeof(event->name), "%s",
+             dibs__name_short(lock->cl, lock->name));
+}
+
+void dibs__shared_events_add(dibs_lock *lock, dibs_lease_event_kind kind,
+                             uint64_t fence, dibsx_nsec since)
+{
+    dibs_client *cl = lock->cl;
+    shared_events *se = shared_events_of(cl);
+    dibsx_nsec now = dibsx_now();
+    dibs__lease_event *event;
+
+    if (!se || fence == 0 || !is_worth_it(lock, se, now))
         return;
     event = gather(se);
     if (event) {
         event->kind = kind;
-        event->mode = (dibs__mode)lock->mode;
-        event->fence = lock->lease.fence;
-        event->span_ms = ms_of(span);
+        event->fence = fence;
+        event->span_ms = now > since ? (now - since) / DIBSX_MS : 0;
         event->at_ms = now / DIBSX_MS;
-        dibs__who_text(lock, who);
-        snprintf(event->who, sizeof(event->who), "%.*s",
-                 (int)strcspn(who, "\t"), who);
-        snprintf(event->name, sizeof(event->name), "%s",
-                 dibs__name_short(cl, lock->name));
+        fill_event(lock, event);
     }
     if (!dibs__timer_is_set(&se->timer) &&
         dibs__timer_ready(cl, NULL) == DIBS_OK)

@@ -2,7 +2,8 @@
  *
  * Only with dibs_client_opts.share_events. Events are gathered for a moment. A worker then
  * looks whether there are viewers, and sends them what there is, or drops it. Nothing
- * waits for that but dibs_close(), for a moment. */
+ * waits for that but dibs_close(). Leases that the client leaves to others, and those that
+ * it adopted, about which it knows little, are not told of. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_CORE_STATS_SHARED_EVENTS_H
 #define DIBS_CORE_STATS_SHARED_EVENTS_H
@@ -10,9 +11,18 @@
 #include "core/lock/lock.h"
 #include <dibs/viewer.h>
 
-/* The lease that the handle has begins or ends now; `span` is how long it was waited for,
- * or held. Locks: cl->mutex. */
-void dibs__shared_events_note(dibs_lock *lock, dibs_lease_event_kind kind,
-                              dibsx_nsec span);
+/* As the next, for a client that shares. Locks: cl->mutex. */
+void dibs__shared_events_add(dibs_lock *lock, dibs_lease_event_kind kind,
+                             uint64_t fence, dibsx_nsec since);
+
+/* A lease of the handle begins or ends now: it was waited for, or held, since then.
+ * Locks: cl->mutex. */
+static inline void
+dibs__shared_events_note(dibs_lock *lock, dibs_lease_event_kind kind,
+                         uint64_t fence, dibsx_nsec since)
+{
+    if (lock->cl->share_events)
+        dibs__shared_events_add(lock, kind, fence, since);
+}
 
 #endif

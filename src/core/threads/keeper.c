@@ -38,6 +38,8 @@ static void note_loss(dibs_client *cl, dibs_lock *lock)
         dibs__lock_acquire_wake(lock);
         return;
     }
+    dibs__shared_events_note(lock, DIBS_LEASE_LOST, lock->lease.fence,
+                             lock->lease.held_at);
     if (lock->sticky.idle) {
         dibs__lock_forget(lock);
         return;
@@ -45,8 +47,6 @@ static void note_loss(dibs_client *cl, dibs_lock *lock)
     dibs__count(&cl->stats.lost);
     dibs__uncount(&cl->stats.held);
     dibs__record_ended(lock, true, dibsx_now() - lock->lease.held_at);
-    dibs__shared_events_note(lock, DIBS_LEASE_LOST,
-                             dibsx_now() - lock->lease.held_at);
     dibs__callback_mark(lock);
     if (lock->due.in_lost)
         return;
