@@ -580,6 +580,15 @@ static void go_out(arena *ar, unsigned picked, bool shared)
                                __ATOMIC_SEQ_CST);
 }
 
+/* NULL when the status is DIBS_OK. A lease of 20 s that was lost meanwhile, and a store
+ * that did not answer, are lateness. */
+static const char *wrong_of(dibs_status rc, const char *wrong)
+{
+    if (pace_explains(rc))
+        MISSED("%s: %s", wrong, dibs_status_name(rc));
+    return rc == DIBS_OK ? NULL : wrong;
+}
+
 /* One set, taken and given back; an explanation when that fails. */
 static const char *one_turn(arena *ar, unsigned picked, bool shared)
 {
@@ -598,15 +607,17 @@ static const char *one_turn(arena *ar, unsigned picked, bool shared)
                                                      : DIBS_EXCLUSIVE),
                        &multi, NULL) != DIBS_OK)
         return "no handle";
-    if (dibs_multi_acquire(multi, NULL) != DIBS_OK)
-        wrong = "not acquired";
-    if (!wrong && !come_in(ar, picked, shared))
-        wrong = "not alone";
-    if (!wrong && dibs_multi_check(multi) != DIBS_OK)
-        wrong = "not valid";
-    go_out(ar, picked, shared);
-    if (!wrong && dibs_multi_release(multi, NULL) != DIBS_OK)
-        wrong = "not released";
+    wrong = wrong_of(dibs_multi_acquire(multi, NULL), "not acquired");
+    if (!wrong) {
+        bool alone = come_in(ar, picked, shared);
+
+        wrong = wrong_of(dibs_multi_check(multi), "not valid");
+        if (!wrong && !alone)
+            wrong = "not alone";
+        go_out(ar, picked, shared);
+    }
+    if (!wrong)
+        wrong = wrong_of(dibs_multi_release(multi, NULL), "not released");
     dibs_multi_free(multi);
     return wrong;
 }
