@@ -56,6 +56,8 @@ dibs_status world_try_until(dibs_lock *lock, int64_t bound_ms)
         world_sleep_ms(5);
         rc = dibs_lock_try(lock, &err);
     }
+    if (rc == DIBS_BUSY)
+        MISSED("not free after %lld ms: %s", (long long)bound_ms, err.message);
     if (rc != DIBS_OK)
         fprintf(stderr, "the last try: %s: %s\n", dibs_status_name(rc),
                 err.message);
@@ -78,6 +80,16 @@ void world_expect_held(const dibs_lock *lock)
 
     IN_TIME(state != DIBS_LOCK_SUSPECT && state != DIBS_LOCK_LOST);
     assert_int_equal(state, DIBS_LOCK_HELD);
+}
+
+void world_expect_busy(dibs_lock *rival, const dibs_lock *held)
+{
+    dibs_error why = {0};
+    dibs_status rc = dibs_lock_try(rival, &why);
+
+    IN_TIME(rc != DIBS_OK || dibs_lock_check(held) == DIBS_OK);
+    if (rc != DIBS_BUSY)
+        FAIL_OF(rc, "%s, not BUSY: %s", dibs_status_name(rc), why.message);
 }
 
 static bool count_waiters(const dibs_lease_info *info, void *arg)
@@ -148,7 +160,11 @@ void await_loss(loss *lost, int64_t bound_ms)
 
 dibsx_nsec end_of(const dibs_lock *lock)
 {
-    return dibsx_after_ms(dibsx_now(), dibs_lock_valid_ms(lock) + 1);
+    /* The clock first: a thread that does not run between the two makes the end
+     * earlier, never later than it is. */
+    dibsx_nsec now = dibsx_now();
+
+    return dibsx_after_ms(now, dibs_lock_valid_ms(lock) + 1);
 }
 
 bool world_watch_sees(dibs_client *cl, dibs_watch *watch, const char *text)

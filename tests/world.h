@@ -41,7 +41,7 @@ dibs_lock *
 world_lock(dibs_client *cl, const char *name, const dibs_lock_opts *opts);
 
 /* Tries, whatever the answer, until the lease is got or the bound has passed;
- * the last answer. */
+ * the last answer. That another still holds it then is lateness. */
 dibs_status world_try_until(dibs_lock *lock, int64_t bound_ms);
 
 /* Waits until the state is shown. */
@@ -50,6 +50,10 @@ void world_await(const dibs_lock *lock, dibs_lock_state state,
 
 /* It is held and sure to be; a machine that is too slow can be why it is not. */
 void world_expect_held(const dibs_lock *lock);
+
+/* The rival is refused because of the other handle; a machine that is too slow
+ * can be why that one's lease has ended. */
+void world_expect_busy(dibs_lock *rival, const dibs_lock *held);
 
 /* Waits until so many wait for the name. */
 void world_await_waiters(dibs_client *cl, const char *name, size_t count);

@@ -1,6 +1,7 @@
 /* crew.c - see crew.h. */
 /* SPDX-License-Identifier: MIT */
 #include "crew.h"
+#include "pace.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -14,7 +15,7 @@
 #include <unistd.h>
 
 /* A worker that has not ended so long after it was told to hangs. */
-#define END_NS INT64_C(60000000000)
+#define END_NS (pace_ms(60000) * INT64_C(1000000))
 
 fault_entry *
 crew_note(crew *cw, const char *name, uint32_t worker, uint64_t dice, loss lost)

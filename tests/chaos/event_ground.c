@@ -228,17 +228,18 @@ static int run_all(void)
 {
     witness_db *wn = event_witness_open(ws.folder);
     bool ok = wn && driver_begin(ws.folder, "events.db", ct->url);
+    bool back = true;
 
     if (ok) {
         for (size_t i = 0; i < MEN; i++)
             start_man(i);
-        ok = disturb();
-        ok = drain(wn) && ok;
+        back = disturb();
+        ok = drain(wn) && back;
     }
     driver_end();
     witness_db_close(wn);
     if (!ok)
-        return 2;
+        return back ? 2 : PACE_MISSED;
     fflush(stdout);
     execl(CHECK_EVENTS, CHECK_EVENTS, ws.folder, (char *)NULL);
     perror(CHECK_EVENTS);

@@ -241,7 +241,7 @@ static void kill_store(void)
     store_kills++;
     if (!driver_is_embedded()) {
         if (!driver_kill_server(1000))
-            give_up("the store did not come back");
+            MISSED("the store did not come back");
         return;
     }
     for (size_t i = 0; i < NODES; i++)
@@ -302,11 +302,14 @@ static void flush_dump(dump *dp)
 {
     dibs_value values[VALUES_MAX];
     dibs_error err = {0};
+    dibs_status rc;
 
     if (dp->count == 0 || dp->failed)
         return;
-    if (dibs_state_get_many(dp->cl, dp->keys, dp->count, values, &err) !=
-        DIBS_OK) {
+    rc = dibs_state_get_many(dp->cl, dp->keys, dp->count, values, &err);
+    if (pace_explains(rc))
+        MISSED("%s", err.message);
+    if (rc != DIBS_OK) {
         fprintf(stderr, "job_ground: %s\n", err.message);
         dp->failed = true;
         return;
@@ -523,6 +526,7 @@ static int run_all(void)
     dibs_error err = {0};
     dibs_client *cl = NULL;
     int64_t from_s, until_s;
+    dibs_status rc;
     bool ok;
 
     if (!driver_begin(ws.folder, "jobs.db", url))
@@ -534,7 +538,10 @@ static int run_all(void)
         start_node(i);
     start_callers();
     disturb(until_s);
-    if (dibs_open(url, NULL, &cl, &err) != DIBS_OK)
+    rc = dibs_open(url, NULL, &cl, &err);
+    if (pace_explains(rc))
+        MISSED("%s", err.message);
+    if (rc != DIBS_OK)
         give_up(err.message);
     drain(cl, until_s);
     ok = dump_records(cl, from_s, until_s);

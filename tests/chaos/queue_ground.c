@@ -189,8 +189,11 @@ static dibs__store *reach(void)
 {
     dibs__store *st = NULL;
     dibs_error err = {0};
+    dibs_status rc = dibs__store_open(ct->url, soon(), &st, &err);
 
-    if (dibs__store_open(ct->url, soon(), &st, &err) != DIBS_OK)
+    if (pace_explains(rc))
+        MISSED("%s", err.message);
+    if (rc != DIBS_OK)
         fprintf(stderr, "queue_ground: %s\n", err.message);
     return st;
 }
@@ -305,18 +308,19 @@ static int run_all(void)
     witness *wn = witness_open(ws.folder);
     bool ok =
         wn && driver_begin(ws.folder, "queue.db", ct->url) && make_queues();
+    bool back = true;
 
     if (ok) {
         start_men();
-        ok = disturb();
-        ok = drain(all) && ok;
+        back = disturb();
+        ok = drain(all) && back;
     }
     driver_end();
     for (int i = 0; ok && i < QUEUES; i++)
         witness_end(wn, i, &all[i], faults);
     witness_close(wn);
     if (!ok)
-        return 2;
+        return back ? 2 : PACE_MISSED;
     fflush(stdout);
     execl(CHECK_QUEUE, CHECK_QUEUE, ws.folder, (char *)NULL);
     perror(CHECK_QUEUE);

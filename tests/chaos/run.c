@@ -62,7 +62,7 @@ struct run {
     atomic_bool healing; /* no more faults */
     atomic_bool done;    /* lanes may end */
     atomic_int busy;     /* lanes with a fault */
-    atomic_bool broken;  /* a store that does not come back in time */
+    atomic_bool broken;  /* the store, or the bank, is not there in time */
     pid_t bank;
 };
 
@@ -240,13 +240,15 @@ static int settle_main(const char *folder)
 }
 
 /* Values of a run before are of no concern. */
-static bool clear_values(const char *url)
+static bool clear_values(run *rn, const char *url)
 {
     dibs_client *cl = NULL;
     dibs_error err = {0};
+    dibs_status rc = dibs_open(url, NULL, &cl, &err);
 
-    if (dibs_open(url, NULL, &cl, &err) != DIBS_OK) {
+    if (rc != DIBS_OK) {
         fprintf(stderr, "chaos: %s\n", err.message);
+        atomic_store(&rn->broken, pace_explains(rc));
         return false;
     }
     for (int i = 0; i < VALUES; i++) {
@@ -263,7 +265,7 @@ static bool clear_values(const char *url)
 
 static bool start_bank(run *rn)
 {
-    int64_t until = now_ns() + INT64_C(10000000000);
+    int64_t until = now_ns() + pace_ms(10000) * INT64_C(1000000);
     int fd = -1;
 
     rn->bank = fork();
@@ -278,6 +280,8 @@ static bool start_bank(run *rn)
     }
     if (fd >= 0)
         close(fd);
+    else if (rn->bank > 0)
+        atomic_store(&rn->broken, true);
     return fd >= 0;
 }
 
@@ -318,7 +322,7 @@ static bool run_all(run *rn)
         snprintf(rf->url, sizeof(rf->url), "%s", rn->ws.url);
     else
         ok = rn->gr.begin(&rn->cw, rf->url);
-    ok = ok && clear_values(rf->url) && start_bank(rn);
+    ok = ok && clear_values(rn, rf->url) && start_bank(rn);
     if (ok) {
         rf->began_ns = now_ns();
         crew_start(&rn->cw);

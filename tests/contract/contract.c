@@ -7,7 +7,9 @@
 #include "base/rand.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <poll.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -15,6 +17,10 @@
 enum { FEW_PERMITS = 64 };
 
 static const char *suite_url;
+
+/* Of the test that runs, on all of its threads. */
+static dibsx_nsec begun_at;
+static _Atomic(int64_t) slept_ns;
 
 void contract_url_set(const char *url)
 {
@@ -74,6 +80,8 @@ int contract_setup(void **state)
     contract *t = calloc(1, sizeof(*t));
 
     assert_non_null(t);
+    begun_at = dibsx_now();
+    atomic_store(&slept_ns, 0);
     for (size_t i = 0; i < CONTRACT_HANDLES; i++) {
         t->st[i] = contract_open();
         contract_open_doorbell(t, i);
@@ -133,9 +141,20 @@ void contract_sleep_until(dibsx_nsec until)
 {
     struct timespec at = {.tv_sec = (time_t)(until / DIBSX_SEC),
                           .tv_nsec = (long)(until % DIBSX_SEC)};
+    dibsx_nsec now = dibsx_now();
 
+    if (until > now)
+        atomic_fetch_add(&slept_ns, until - now);
     while (clock_nanosleep(CLOCK_BOOTTIME, TIMER_ABSTIME, &at, NULL) == EINTR)
         continue;
+}
+
+void contract_check_pace(void)
+{
+    int64_t worked_ns = dibsx_now() - begun_at - atomic_load(&slept_ns);
+
+    if (begun_at != 0 && worked_ns / DIBSX_MS >= DIBS__PLACE_MS)
+        MISSED("the test has worked for %" PRId64 " ms", worked_ns / DIBSX_MS);
 }
 
 actor contract_actor(contract *t, size_t handle)
@@ -238,6 +257,7 @@ dibs_status actor_until(actor *a, int64_t bound_ms)
         contract_sleep_until(dibsx_now() + 5 * DIBSX_MS);
         rc = ask(a);
     }
+    IN_TIME(rc != DIBS_BUSY);
     return rc;
 }
 
@@ -402,7 +422,8 @@ size_t contract_look(contract *t, const char *name, contract_view *out)
     memset(out, 0, sizeof(*out));
     rc = st->ops->lease->inspect(st, name, contract_soon(), copy_entries, out,
                                  &err);
-    assert_true(rc == DIBS_OK || rc == DIBS_NOTFOUND);
+    if (rc != DIBS_OK)
+        assert_status(rc, DIBS_NOTFOUND);
     assert_int_equal(rc == DIBS_OK, out->count > 0);
     return out->count;
 }

@@ -115,6 +115,23 @@ int64_t contract_ms_since(dibsx_nsec from_at);
 /* Waits for a moment. Only for what is defined by time: expiry. */
 void contract_sleep_until(dibsx_nsec until);
 
+/* Ends the program when the test has worked for so long, sleep apart, that a place or a
+ * claim may have ended meanwhile: for what is wrong and may be so for that reason. */
+void contract_check_pace(void);
+
+/* As in check.h. Also a status that is none of lateness may be due to a place that was
+ * lost. */
+#undef assert_status
+#define assert_status(call, expected)                                          \
+    do {                                                                       \
+        dibs_status rc_ = (dibs_status)(call);                                 \
+        if (rc_ != (expected)) {                                               \
+            contract_check_pace();                                             \
+            FAIL_OF(rc_, "%s is %s, not %s", #call, dibs_status_name(rc_),     \
+                    dibs_status_name(expected));                               \
+        }                                                                      \
+    } while (0)
+
 /* An actor of a fresh owner on the test's name; one that shares it; one that
  * wants permits of it. */
 actor contract_actor(contract *t, size_t handle);
@@ -132,8 +149,8 @@ dibs_status actor_leave(actor *a, bool unanswered, int64_t keep_ms);
 dibs_status actor_convert(actor *a, dibs__mode mode, const actor *to,
                           int64_t ttl_ms, dibs__answer *ans);
 
-/* Asks until the answer is not DIBS_BUSY, with the flags of the ask, for as long
- * as `bound_ms`. */
+/* Asks until the answer is not DIBS_BUSY, with the flags of the ask. It is late after
+ * `bound_ms`. */
 dibs_status actor_until(actor *a, int64_t bound_ms);
 
 /* Waits for a notice to this owner; false when none comes in time. */

@@ -324,6 +324,14 @@ static bool follow(const dibs__log_entry *entry, void *arg)
     return true;
 }
 
+static void count_wrong(atomic_int *wrong, dibs_status rc)
+{
+    if (pace_explains(rc))
+        MISSED("a step is %s", dibs_status_name(rc));
+    if (rc != DIBS_OK)
+        atomic_fetch_add(wrong, 1);
+}
+
 static void *read_tail(void *arg)
 {
     tail *r = arg;
@@ -333,11 +341,12 @@ static void *read_tail(void *arg)
 
     do {
         dibs_error err = {0};
+        dibs_status rc;
 
         last = atomic_load(&r->ended);
-        if (st->ops->log->read(st, r->t->name, p.at, PLENTY, contract_soon(),
-                               follow, &p, &err) != DIBS_OK)
-            atomic_fetch_add(&r->wrong, 1);
+        rc = st->ops->log->read(st, r->t->name, p.at, PLENTY, contract_soon(),
+                                follow, &p, &err);
+        count_wrong(&r->wrong, rc);
     } while (!last);
     r->seen = p.seen;
     if (p.wrong)
@@ -360,8 +369,7 @@ static void *write_many(void *arg)
         dibs__append what = entry_of(w->t, w->lane, i);
         uint64_t position;
 
-        if (append(w->t, w->lane % 2, &what, &position) != DIBS_OK)
-            atomic_fetch_add(w->wrong, 1);
+        count_wrong(w->wrong, append(w->t, w->lane % 2, &what, &position));
     }
     return NULL;
 }

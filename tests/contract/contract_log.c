@@ -447,7 +447,8 @@ static bool has_value(contract *t, const char *key)
         st->ops->value->get(st, key, contract_soon(), &value, &err);
 
     dibs_value_free(&value);
-    assert_true(rc == DIBS_OK || rc == DIBS_NOTFOUND);
+    if (rc != DIBS_OK)
+        assert_status(rc, DIBS_NOTFOUND);
     return rc == DIBS_OK;
 }
 
@@ -588,6 +589,8 @@ static void *write_entries(void *arg)
                                                   .len = strlen(text),
                                                   .keep = PLENTY},
                                   contract_soon(), &position, &err);
+        if (pace_explains(rc))
+            MISSED("an append is %s: %s", dibs_status_name(rc), err.message);
         if (rc != DIBS_OK || position <= last)
             atomic_fetch_add(w->wrong, 1);
         last = position;

@@ -116,7 +116,7 @@ static void the_release_of_an_expired_permit_frees_nothing(void **state)
     dead.ask.ttl_ms = contract_brief_ms(250);
     assert_status(actor_try(&dead), DIBS_OK);
     assert_status(actor_try(&other), DIBS_OK);
-    assert_status(actor_try(&heir), DIBS_BUSY);
+    IN_TIME(actor_try(&heir) == DIBS_BUSY);
     contract_await(t, t->name, 1, &view);
     assert_status(actor_release(&dead), DIBS_LOST);
     assert_status(actor_try(&heir), DIBS_OK);
@@ -159,7 +159,7 @@ static void permits_of_the_dead_come_back(void **state)
         dead.ask.ttl_ms = contract_brief_ms(80 * (int64_t)(i + 1));
         assert_status(actor_try(&dead), DIBS_OK);
     }
-    assert_status(actor_queue(&all), DIBS_BUSY);
+    IN_TIME(actor_queue(&all) == DIBS_BUSY);
     assert_status(actor_until(&all, CONTRACT_BOUND_MS), DIBS_OK);
     assert_true(contract_ms_since(began_at) >= 240 - CONTRACT_DRIFT_MS);
 }

@@ -129,9 +129,13 @@ match_stamps(twin *tw, const twin_lane *ln, uint64_t here, uint64_t there)
 
 static void match_status(const char *what, const dibs_status rc[2])
 {
-    if (rc[0] != rc[1])
-        fail_msg("%s: %s here, %s there", what, dibs_status_name(rc[0]),
-                 dibs_status_name(rc[1]));
+    if (rc[0] == rc[1])
+        return;
+    /* One that did not answer in time. */
+    for (size_t i = 0; i < 2; i++)
+        IN_TIME(rc[i] != DIBS_UNAVAIL && rc[i] != DIBS_UNKNOWN);
+    fail_msg("%s: %s here, %s there", what, dibs_status_name(rc[0]),
+             dibs_status_name(rc[1]));
 }
 
 /* ---- pushes */

@@ -161,8 +161,11 @@ static void expect_no_more(contract *t, const dibs__draw *what, int64_t span_ms)
     do {
         int64_t elapsed_us;
         dibs__drawn got;
+        dibs_status rc;
 
-        draw(t, i++ % CONTRACT_HANDLES, what, &got);
+        rc = draw(t, i++ % CONTRACT_HANDLES, what, &got);
+        if (pace_explains(rc))
+            MISSED("a draw is %s", dibs_status_name(rc));
         elapsed_us = (dibsx_now() - begun_at) / 1000 + CONTRACT_DRIFT_MS * 1000;
         total += got.granted;
         if (total > what->burst + elapsed_us * what->count / what->period_us)
@@ -320,6 +323,8 @@ static void *draw_often(void *arg)
     for (int i = 0; i < CALLS; i++) {
         dibs_status rc = draw(c->t, c->handle, &what, &got);
 
+        if (pace_explains(rc))
+            MISSED("a draw is %s", dibs_status_name(rc));
         c->failed += rc != DIBS_OK && rc != DIBS_BUSY;
         c->granted += got.granted;
     }

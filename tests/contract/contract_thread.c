@@ -52,12 +52,32 @@ static void count_wrong(crowd *all, bool good)
         atomic_fetch_add(&all->wrong, 1);
 }
 
+/* The status of a step on a value. A store that works has one in time. */
+static void count_status(crowd *all, dibs_status rc)
+{
+    if (pace_explains(rc))
+        MISSED("a step is %s", dibs_status_name(rc));
+    count_wrong(all, rc == DIBS_OK);
+}
+
 /* A claim stands for seconds only: a thread that did not run for so long has lost it, and
  * another was let in meanwhile. */
 static void check_kept(const actor *a, dibs_status rc)
 {
     if (rc == DIBS_LOST)
         IN_TIME(dibsx_now() < dibsx_after_ms(a->asked_at, a->ans.left_ms));
+}
+
+static void renew_turn(crowd *all, actor *a)
+{
+    dibsx_nsec asked_at = dibsx_now();
+    int64_t left_ms = 0;
+    dibs_status rc = actor_renew(a, 20000, &left_ms);
+
+    check_kept(a, rc);
+    count_wrong(all, rc == DIBS_OK);
+    a->asked_at = asked_at;
+    a->ans.left_ms = left_ms;
 }
 
 /* Gives back. */
@@ -151,8 +171,8 @@ static void *use_own_name(void *arg)
 
         a.ask.name = name;
         count_wrong(all, actor_try(&a) == DIBS_OK);
-        count_wrong(all, actor_renew(&a, 20000, NULL) == DIBS_OK);
-        count_wrong(all, actor_release(&a) == DIBS_OK);
+        renew_turn(all, &a);
+        end_turn(all, &a);
     }
     return NULL;
 }
@@ -170,10 +190,13 @@ static int64_t number_of(contract *t, uint64_t *version)
     dibs_value value = {0};
     dibs_error err = {0};
     int64_t number = -1;
+    dibs_status rc =
+        st->ops->value->get(st, t->name, contract_soon(), &value, &err);
 
+    if (pace_explains(rc))
+        MISSED("get: %s: %s", dibs_status_name(rc), err.message);
     *version = 0;
-    if (st->ops->value->get(st, t->name, contract_soon(), &value, &err) ==
-        DIBS_OK) {
+    if (rc == DIBS_OK) {
         number = strtoll(value.data, NULL, 10);
         *version = value.version;
     }
@@ -203,7 +226,7 @@ static void *increment(void *arg)
             done++;
         } else if (rc != DIBS_STALE) {
             fprintf(stderr, "put: status %d: %s\n", (int)rc, err.message);
-            count_wrong(all, false);
+            count_status(all, rc);
             break;
         }
     }
@@ -240,9 +263,8 @@ static void *add_one(void *arg)
         dibs_error err = {0};
         int64_t sum;
 
-        count_wrong(all,
-                    st->ops->value->add(st, all->t->name, 1, contract_soon(),
-                                        &sum, &err) == DIBS_OK);
+        count_status(all, st->ops->value->add(st, all->t->name, 1,
+                                              contract_soon(), &sum, &err));
     }
     return NULL;
 }
@@ -369,11 +391,19 @@ static dibs_status take_two(dibs__store *st, actor *two[2])
 
     for (size_t i = 0; i < 2; i++)
         asks[i].owner = two[i]->owner;
-    while ((rc = st->ops->lease->acquire_all(st, asks, 2, contract_soon(),
-                                             answers, &blocked, &err)) ==
-               DIBS_BUSY &&
-           dibsx_now() < end)
+    for (;;) {
+        two[0]->asked_at = two[1]->asked_at = dibsx_now();
+        rc = st->ops->lease->acquire_all(st, asks, 2, contract_soon(), answers,
+                                         &blocked, &err);
+        if (rc != DIBS_BUSY)
+            break;
+        IN_TIME(dibsx_now() < end);
         contract_sleep_until(dibsx_now() + DIBSX_MS);
+    }
+    if (pace_explains(rc))
+        MISSED("a set is %s: %s", dibs_status_name(rc), err.message);
+    for (size_t i = 0; rc == DIBS_OK && i < 2; i++)
+        two[i]->ans = answers[i];
     return rc;
 }
 
@@ -399,8 +429,8 @@ static void *take_twos(void *arg)
         sched_yield();
         for (size_t k = 0; k < 2; k++)
             atomic_fetch_sub(&circle->inside[at[k]], 1);
-        count_wrong(&circle->all, actor_release(&a) == DIBS_OK);
-        count_wrong(&circle->all, actor_release(&b) == DIBS_OK);
+        end_turn(&circle->all, &a);
+        end_turn(&circle->all, &b);
     }
     return NULL;
 }

@@ -9,8 +9,11 @@ get(contract *t, size_t handle, const char *key, dibs_value *out)
 {
     dibs__store *st = t->st[handle];
     dibs_error err = {0};
+    dibs_status rc = st->ops->value->get(st, key, contract_soon(), out, &err);
 
-    return st->ops->value->get(st, key, contract_soon(), out, &err);
+    if (pace_explains(rc))
+        MISSED("get: %s: %s", dibs_status_name(rc), err.message);
+    return rc;
 }
 
 static dibs_status

@@ -95,7 +95,7 @@ static void all_pass_each_generation_together(void **state)
                     wait_rounds);
     for (int i = 0; i < PARTIES; i++) {
         end_party(&parties[i]);
-        assert_int_equal(parties[i].rc, DIBS_OK);
+        assert_status(parties[i].rc, DIBS_OK);
     }
     for (int i = 0; i < ROUNDS; i++) {
         assert_true(i == 0 ||
@@ -333,7 +333,7 @@ static void barriers_are_listed(void **state)
         snprintf(names[i], sizeof(names[i]), "%s-%d", name, i);
     one = make_barrier(cl, names[1], DIBS_BARRIER_OPTS(.parties = 1));
     two = make_barrier(cl, names[0],
-                       DIBS_BARRIER_OPTS(.parties = 2, .wait_ms = 1,
+                       DIBS_BARRIER_OPTS(.parties = 2, .wait_ms = pace_ms(50),
                                          .flags = DIBS_BARRIER_WITHDRAW));
     CHECK(DIBS_OK, dibs_barrier_list(cl, name, note_barrier, text, err));
     assert_string_equal(text, "");

@@ -25,7 +25,7 @@ static bool passes(dibs_breaker *br, dibs_pass *pass)
     dibs_status rc = dibs_breaker_enter(br, pass, &err);
 
     if (rc != DIBS_OK && rc != DIBS_BUSY)
-        fail_msg("enter: %s", err.message);
+        FAIL_OF(rc, "enter: %s", err.message);
     return rc == DIBS_OK;
 }
 
@@ -477,7 +477,7 @@ static void forced_open_stays_open(void **state)
 
     (void)state;
     CHECK(DIBS_OK, dibs_breaker_force(br, DIBS_BREAKER_FORCED, err));
-    assert_int_equal(dibs_breaker_enter(br, &pass, &why), DIBS_BUSY);
+    assert_status(dibs_breaker_enter(br, &pass, &why), DIBS_BUSY);
     assert_non_null(strstr(why.message, "dibs breaker close"));
     assert_int_equal(dibs_breaker_retry_ms(br), -1);
     assert_int_equal(look(br).state, DIBS_BREAKER_FORCED);

@@ -293,7 +293,7 @@ member_of(dibs_client *cl, const char *topic, const char *group)
 {
     return reader_at(cl, topic,
                      DIBS_READER_OPTS(.start = DIBS_FROM_START, .group = group,
-                                      .ttl_ms = pace_ms(3000)));
+                                      .ttl_ms = pace_ms(10000)));
 }
 
 static void a_group_goes_on_where_it_was(void **state)

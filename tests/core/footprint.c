@@ -26,7 +26,11 @@ typedef struct life {
 
 static void *wait_for_it(void *arg)
 {
-    return dibs_lock_acquire(arg, NULL) == DIBS_OK ? arg : NULL;
+    dibs_status rc = dibs_lock_acquire(arg, NULL);
+
+    if (pace_explains(rc))
+        MISSED("an acquire is %s", dibs_status_name(rc));
+    return rc == DIBS_OK ? arg : NULL;
 }
 
 static bool has_waiter(const dibs_lease_info *info, void *arg)

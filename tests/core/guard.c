@@ -182,6 +182,8 @@ static void *offer_shared(void *arg)
             dibs_guard_admit_shared(sg->cl, sg->name, sg->first + i * THREADS,
                                     0, NULL);
 
+        if (pace_explains(rc))
+            MISSED("an admission is %s", dibs_status_name(rc));
         if (rc != DIBS_OK && rc != DIBS_STALE)
             return arg;
     }

@@ -3,6 +3,8 @@
  *
  *     core_holder URL NAME TTL_MS */
 /* SPDX-License-Identifier: MIT */
+#include "pace.h"
+
 #include <dibs/dibs.h>
 #include <signal.h>
 #include <stdio.h>
@@ -29,7 +31,7 @@ int main(int argc, char **argv)
         rc = dibs_lock_try(lock, &err);
     if (rc != DIBS_OK) {
         fprintf(stderr, "core_holder: %s\n", err.message);
-        return 1;
+        return pace_explains(rc) ? PACE_MISSED : 1;
     }
     printf("held\n");
     fflush(stdout);

@@ -166,7 +166,8 @@ static bool has_record(const bench *b, const char *name)
     dibs_status rc = dibs_state_get(b->cl, key_of(b, name), &value, &err);
 
     dibs_value_free(&value);
-    assert_true(rc == DIBS_OK || rc == DIBS_NOTFOUND);
+    if (rc != DIBS_OK)
+        assert_status(rc, DIBS_NOTFOUND);
     return rc == DIBS_OK;
 }
 
@@ -353,6 +354,8 @@ static void await_end(const bench *b, const char *run, dibs_run_state state)
     dibs_run_info info = {.size = sizeof(info)};
 
     CHECK(DIBS_OK, dibs_job_wait(b->cl, run, pace_ms(WAIT_MS), &info, err));
+    /* A node that was late for its ttl has lost the run. */
+    IN_TIME(info.state != DIBS_RUN_FAILED || strcmp(info.reason, "lost") != 0);
     assert_int_equal(info.state, state);
 }
 

@@ -174,7 +174,7 @@ static void a_block_releases_however_it_is_left(void **state)
     int ran = 0;
 
     (void)state;
-    assert_int_equal(leave_early(cl, name), 1);
+    IN_TIME(leave_early(cl, name) == 1);
     CHECK(DIBS_OK, dibs_lock_try(lock, err));
     CHECK(DIBS_OK, dibs_lock_release(lock, err));
     DIBS_WITH_LOCK(cl, name, .ttl_ms = 60000)
@@ -189,7 +189,8 @@ static void a_block_releases_however_it_is_left(void **state)
             continue;
         ran = 100;
     }
-    assert_int_equal(ran, 2);
+    assert_true(ran <= 2);
+    IN_TIME(ran == 2);
     CHECK(DIBS_OK, dibs_lock_try(lock, err));
     dibs_lock_free(lock);
     dibs_close(cl);
@@ -204,44 +205,53 @@ typedef struct counter {
 
 enum { THREADS = 8, TURNS = 25 };
 
+/* Goes on when it was not alone: whose lease was lost says so when it gives back. */
 static void *count_up(void *arg)
 {
     counter *cn = arg;
     dibs_lock *lock = NULL;
+    void *result = NULL;
 
     if (dibs_lock_new(cn->cl, cn->name,
                       DIBS_LOCK_OPTS(.wait_ms = -1, .ttl_ms = 10000), &lock,
                       NULL) != DIBS_OK)
         return (void *)1;
     for (int i = 0; i < TURNS; i++) {
-        if (dibs_lock_acquire(lock, NULL) != DIBS_OK)
+        dibs_status rc = dibs_lock_acquire(lock, NULL);
+
+        if (pace_explains(rc))
+            MISSED("an acquire is %s", dibs_status_name(rc));
+        if (rc != DIBS_OK)
             return (void *)2;
         if (__atomic_add_fetch(&cn->inside, 1, __ATOMIC_SEQ_CST) != 1)
-            return (void *)3;
+            result = (void *)3;
         __atomic_store_n(&cn->value,
                          __atomic_load_n(&cn->value, __ATOMIC_RELAXED) + 1,
                          __ATOMIC_RELAXED);
         __atomic_sub_fetch(&cn->inside, 1, __ATOMIC_SEQ_CST);
-        if (dibs_lock_release(lock, NULL) != DIBS_OK)
+        rc = dibs_lock_release(lock, NULL);
+        if (pace_explains(rc))
+            MISSED("a release is %s", dibs_status_name(rc));
+        if (rc != DIBS_OK)
             return (void *)4;
     }
     dibs_lock_free(lock);
-    return NULL;
+    return result;
 }
 
 static void threads_take_turns(void **state)
 {
     counter cn = {.cl = core_open(), .name = core_name()};
     pthread_t threads[THREADS];
-    void *result;
+    void *results[THREADS];
 
     (void)state;
     for (int i = 0; i < THREADS; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, count_up, &cn), 0);
-    for (int i = 0; i < THREADS; i++) {
-        assert_int_equal(pthread_join(threads[i], &result), 0);
-        assert_null(result);
-    }
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_join(threads[i], &results[i]), 0);
+    for (int i = 0; i < THREADS; i++)
+        assert_null(results[i]);
     assert_int_equal(cn.value, THREADS * TURNS);
     dibs_close(cn.cl);
 }

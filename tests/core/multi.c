@@ -49,7 +49,8 @@ static bool is_free(dibs_client *cl, const char *name)
     dibs_lock *lock = core_lock(cl, name, NULL);
     dibs_status rc = dibs_lock_try(lock, NULL);
 
-    assert_true(rc == DIBS_OK || rc == DIBS_BUSY);
+    if (rc != DIBS_OK)
+        assert_status(rc, DIBS_BUSY);
     dibs_lock_free(lock);
     return rc == DIBS_OK;
 }
@@ -73,7 +74,8 @@ static void all_or_none(void **state)
     CHECK(DIBS_OK, dibs_lock_release(in_the_way, err));
     CHECK(DIBS_OK, dibs_multi_acquire(multi, err));
     CHECK(DIBS_OK, dibs_multi_check(multi));
-    assert_in_range(dibs_multi_valid_ms(multi), 20000, 30000);
+    assert_true(dibs_multi_valid_ms(multi) <= 30000);
+    IN_TIME(dibs_multi_valid_ms(multi) >= 20000);
     for (size_t i = 0; i < 3; i++) {
         assert_true(dibs_lock_fence(dibs_multi_lock(multi, i)) > 0);
         assert_false(is_free(other, ns.text[i]));
@@ -248,7 +250,8 @@ static bool has_waiter(void *arg)
     dibs_status rc =
         dibs_lease_show(pl->cl, pl->name, count_waiters, &count, NULL);
 
-    assert_true(rc == DIBS_OK || rc == DIBS_NOTFOUND);
+    if (rc != DIBS_OK)
+        assert_status(rc, DIBS_NOTFOUND);
     return count > 0;
 }
 
@@ -373,18 +376,19 @@ static void a_lost_member_ends_the_set(void **state)
     names ns = make_names();
     dibs_multi *multi =
         make_set(cl, &ns, 3,
-                 DIBS_LOCK_OPTS(.ttl_ms = 2000, .on_lost = note_loss,
+                 DIBS_LOCK_OPTS(.ttl_ms = pace_ms(2000), .on_lost = note_loss,
                                 .on_lost_arg = &ls));
 
     (void)state;
     CHECK(DIBS_OK, dibs_multi_try(multi, err));
     CHECK(DIBS_OK, dibs_lease_break(other, ns.text[1], 0, NULL, NULL, err));
     core_until(was_told, &ls);
-    assert_ptr_equal(__atomic_load_n(&ls.lock, __ATOMIC_SEQ_CST),
-                     dibs_multi_lock(multi, 1));
+    /* The others are kept, unless the keeper is late. */
+    IN_TIME(__atomic_load_n(&ls.lock, __ATOMIC_SEQ_CST) ==
+            dibs_multi_lock(multi, 1));
     CHECK(DIBS_LOST, dibs_multi_check(multi));
     assert_int_equal(dibs_multi_valid_ms(multi), 0);
-    assert_false(is_free(other, ns.text[0]));
+    IN_TIME(!is_free(other, ns.text[0]));
     CHECK(DIBS_LOST, dibs_multi_release(multi, err));
     for (size_t i = 0; i < 3; i++)
         assert_true(is_free(other, ns.text[i]));
@@ -426,7 +430,7 @@ static void a_loss_while_waiting_begins_anew(void **state)
     names ns = make_names();
     dibs_multi *multi =
         make_set(cl, &ns, 2,
-                 DIBS_LOCK_OPTS(.wait_ms = -1, .ttl_ms = 2000,
+                 DIBS_LOCK_OPTS(.wait_ms = -1, .ttl_ms = pace_ms(2000),
                                 .retry_delay_ms = 10, .on_lost = note_loss,
                                 .on_lost_arg = &ls));
     dibs_lock *in_the_way = core_lock(other, ns.text[1], NULL);
@@ -642,16 +646,17 @@ static void overlapping_sets_never_deadlock(void **state)
     names ns = make_names();
     arena ar = {.cl = core_open(), .ns = &ns};
     pthread_t threads[ARENA_THREADS];
-    void *wrong;
+    void *wrong[ARENA_THREADS];
 
     (void)state;
     for (int i = 0; i < ARENA_THREADS; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, play, &ar), 0);
-    for (int i = 0; i < ARENA_THREADS; i++) {
-        assert_int_equal(pthread_join(threads[i], &wrong), 0);
-        if (wrong)
-            fail_msg("%s", (const char *)wrong);
-    }
+    /* One that was late says so itself, perhaps after another was not alone. */
+    for (int i = 0; i < ARENA_THREADS; i++)
+        assert_int_equal(pthread_join(threads[i], &wrong[i]), 0);
+    for (int i = 0; i < ARENA_THREADS; i++)
+        if (wrong[i])
+            fail_msg("%s", (const char *)wrong[i]);
     dibs_close(ar.cl);
 }
 
@@ -676,6 +681,7 @@ static void processes_never_deadlock(void **state)
     static const char *const seeds[] = {"0", "31", "62"};
     const char *base = core_name();
     pid_t pids[COUNT_OF(seeds)];
+    int codes[COUNT_OF(seeds)];
 
     (void)state;
     if (strncmp(core_url, "memory:", 7) == 0)
@@ -683,7 +689,9 @@ static void processes_never_deadlock(void **state)
     for (size_t i = 0; i < COUNT_OF(pids); i++)
         pids[i] = child_start("sets", core_url, base, seeds[i], NULL);
     for (size_t i = 0; i < COUNT_OF(pids); i++)
-        assert_int_equal(child_code(pids[i]), 0);
+        codes[i] = child_code(pids[i]);
+    for (size_t i = 0; i < COUNT_OF(pids); i++)
+        assert_int_equal(codes[i], 0);
 }
 
 static void a_child_process_is_told(void **state)

@@ -90,7 +90,7 @@ static void ask(world *w, uint32_t want, dibs__settlement *settle, size_t count)
                                                   note_delivery, w, err));
     w->stamp = ask.stamp;
     for (size_t i = 0; i < count; i++)
-        assert_int_equal(settle[i].rc, DIBS_OK);
+        assert_status(settle[i].rc, DIBS_OK);
 }
 
 static void take_items(world *w, uint32_t want)

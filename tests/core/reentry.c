@@ -8,7 +8,7 @@
 #include <string.h>
 
 #define REENTRANT(...)                                                         \
-    DIBS_LOCK_OPTS(.flags = DIBS_LOCK_REENTRANT, .ttl_ms = 5000, __VA_ARGS__)
+    DIBS_LOCK_OPTS(.flags = DIBS_LOCK_REENTRANT, .ttl_ms = 60000, __VA_ARGS__)
 
 static bool count_name(const dibs_lease_info *info, void *arg)
 {
@@ -23,7 +23,8 @@ static size_t holders(dibs_client *cl, const char *name)
     dibs_error err;
     dibs_status rc = dibs_lease_show(cl, name, count_name, &count, &err);
 
-    assert_true(rc == DIBS_OK || rc == DIBS_NOTFOUND);
+    if (rc != DIBS_OK)
+        assert_status(rc, DIBS_NOTFOUND);
     return count;
 }
 

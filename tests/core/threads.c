@@ -77,6 +77,16 @@ typedef struct user {
     atomic_int failed;
 } user;
 
+static bool has_status(user *us, dibs_status rc, dibs_status expected)
+{
+    if (rc == expected)
+        return true;
+    if (pace_explains(rc))
+        MISSED("a call is %s", dibs_status_name(rc));
+    atomic_fetch_add(&us->failed, 1);
+    return false;
+}
+
 /* Every call that talks to the store, one after the other. */
 static void *use_until_cancelled(void *arg)
 {
@@ -84,13 +94,12 @@ static void *use_until_cancelled(void *arg)
     dibs_value value;
 
     for (;;) {
-        if (dibs_lock_acquire(us->lock, NULL) != DIBS_OK ||
-            dibs_lock_renew(us->lock, NULL) != DIBS_OK ||
-            dibs_lock_release(us->lock, NULL) != DIBS_OK ||
-            dibs_ping(us->cl, NULL, NULL) != DIBS_OK)
-            atomic_fetch_add(&us->failed, 1);
-        if (dibs_state_get(us->cl, "none", &value, NULL) != DIBS_NOTFOUND)
-            atomic_fetch_add(&us->failed, 1);
+        if (has_status(us, dibs_lock_acquire(us->lock, NULL), DIBS_OK) &&
+            has_status(us, dibs_lock_renew(us->lock, NULL), DIBS_OK) &&
+            has_status(us, dibs_lock_release(us->lock, NULL), DIBS_OK))
+            has_status(us, dibs_ping(us->cl, NULL, NULL), DIBS_OK);
+        has_status(us, dibs_state_get(us->cl, "none", &value, NULL),
+                   DIBS_NOTFOUND);
         atomic_fetch_add(&us->rounds, 1);
         pthread_testcancel();
     }
@@ -146,6 +155,14 @@ ignore(dibs_lock *lock, dibs_status rc, const dibs_error *err, void *arg)
 static dibs_client *left_open;
 static dibs_lock *left[4];
 
+static void must(dibs_status rc, int code)
+{
+    if (pace_explains(rc))
+        MISSED("a call is %s", dibs_status_name(rc));
+    if (rc != DIBS_OK)
+        _exit(code);
+}
+
 /* Opens a client of its own, has threads and asynchronous calls wait, and ends by
  * exit() in the middle of it all. */
 int core_exit_in_the_middle(char **words)
@@ -153,18 +170,16 @@ int core_exit_in_the_middle(char **words)
     const dibs_lock_opts *opts = DIBS_LOCK_OPTS(.wait_ms = -1);
     pthread_t thread;
 
-    if (dibs_open(words[0], NULL, &left_open, NULL) != DIBS_OK)
-        _exit(2);
+    must(dibs_open(words[0], NULL, &left_open, NULL), 2);
     for (size_t i = 0; i < COUNT_OF(left); i++)
-        if (dibs_lock_new(left_open, words[1], opts, &left[i], NULL) != DIBS_OK)
-            _exit(3);
-    if (dibs_lock_try(left[0], NULL) != DIBS_OK ||
-        pthread_create(&thread, NULL, wait_endlessly, left[1]) != 0 ||
-        dibs_lock_acquire_async(left[2], ignore, NULL, NULL) != DIBS_OK ||
-        dibs_lock_acquire_async(left[3], ignore, NULL, NULL) != DIBS_OK)
+        must(dibs_lock_new(left_open, words[1], opts, &left[i], NULL), 3);
+    must(dibs_lock_try(left[0], NULL), 4);
+    if (pthread_create(&thread, NULL, wait_endlessly, left[1]) != 0)
         _exit(4);
-    while (!is_waiting(left[1]) || !is_waiting(left[2]))
-        usleep(1000);
+    must(dibs_lock_acquire_async(left[2], ignore, NULL, NULL), 4);
+    must(dibs_lock_acquire_async(left[3], ignore, NULL, NULL), 4);
+    core_until(is_waiting, left[1]);
+    core_until(is_waiting, left[2]);
     exit(0);
 }
 

@@ -95,6 +95,7 @@ pid_t world_number(world *w, dibs__attempt *at, const char *word)
         const char *found = strstr(world_text(w, at), word);
         if (found && strchr(found, '\n'))
             return (pid_t)strtol(found + strlen(word), NULL, 10);
+        IN_TIME(dibs__attempt_result(at).reason != DIBS__ATTEMPT_TIMEOUT);
         if (dibs__attempt_result(at).reason != DIBS__ATTEMPT_RUNNING)
             fail_msg("no \"%s\": %s %s", word, w->text,
                      dibs__attempt_result(at).message);

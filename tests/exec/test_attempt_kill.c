@@ -60,8 +60,8 @@ static void test_timeout_kills_the_tree(void **state)
     dibs__attempt_spec spec = world_spec(stubborn);
     spec.timeout_ms = pace_ms(300);
     spec.kill_after_ms = 100;
-    tree t = {.at = world_start(w, &spec)};
     dibsx_nsec began_at = dibsx_now();
+    tree t = {.at = world_start(w, &spec)};
     t.near = world_number(w, t.at, "near ");
     t.far = world_number(w, t.at, "far ");
     assert_int_equal(fell(w, &t).reason, DIBS__ATTEMPT_TIMEOUT);
@@ -301,7 +301,8 @@ static void kill_node(bool stop_executor)
     assert_int_equal(pipe2(pair, 0), 0);
     pid_t node = child_start("node", child_fd(pair[1], fd), NULL);
     close(pair[1]);
-    assert_int_equal(read(pair[0], numbers, sizeof numbers), sizeof numbers);
+    if (read(pair[0], numbers, sizeof numbers) != (ssize_t)sizeof numbers)
+        fail_msg("the node has ended with %d", child_code(node));
     close(pair[0]);
     if (stop_executor)
         kill((pid_t)numbers[2], SIGSTOP);

@@ -105,7 +105,7 @@ static void freeing_waits_for_the_ask_under_way(void **state)
         world_sleep_ms(1);
     dibs_lock_free(lock);
     world_heal(w);
-    assert_int_equal(atomic_load(&out.calls), 0);
+    IN_TIME(atomic_load(&out.calls) == 0); /* The free came too late else. */
     world_count(w, "k", &holders, &waiters, NULL);
     assert_int_equal(holders + waiters, 0);
 }
@@ -319,7 +319,7 @@ static void giving_back_when_asked_delays_no_announcement(void **state)
     CHECK(DIBS_OK, dibs_lease_yield(w->other, "k", 0, NULL, err));
     await_loss(&lost, WORLD_BOUND_MS);
     IN_TIME(atomic_load(&lost.told_at) <= end_at + WORLD_LATE_MS * DIBSX_MS);
-    assert_int_equal(atomic_load(&out.calls), 0);
+    IN_TIME(atomic_load(&out.calls) == 0);
     await(&out);
     CHECK(DIBS_OK, out.rc);
     world_heal(w);

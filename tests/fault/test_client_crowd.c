@@ -14,8 +14,9 @@ typedef struct crowd {
 static void
 free_settled(dibs_item *item, dibs_status rc, const dibs_error *err, void *arg)
 {
-    (void)rc;
     (void)err;
+    if (pace_explains(rc)) /* Another would be served with it. */
+        MISSED("an ack is %s", dibs_status_name(rc));
     dibs_item_free(item);
     atomic_fetch_add(&((crowd *)arg)->settled, 1);
 }
@@ -29,8 +30,9 @@ static void count_served(dibs_queue *q, dibs_item *item, dibs_status rc,
     (void)err;
     if (rc != DIBS_OK)
         return;
-    if (dibs_item_ack_async(item, free_settled, c, NULL) != DIBS_OK)
-        free_settled(item, DIBS_LOST, NULL, c);
+    rc = dibs_item_ack_async(item, free_settled, c, NULL);
+    if (rc != DIBS_OK)
+        free_settled(item, rc, NULL, c);
     atomic_fetch_add(&c->served, 1);
 }
 

@@ -55,6 +55,15 @@ leader(world *w, dibs_client *cl, uint32_t flags, diary *d)
     return el;
 }
 
+/* It leads no more; a machine that is too slow can be why it leads again. */
+static void expect_lost(const dibs_election *el)
+{
+    dibs_status rc = dibs_election_check(el);
+
+    IN_TIME(rc != DIBS_OK);
+    assert_status(rc, DIBS_LOST);
+}
+
 static void await_end(diary *d)
 {
     while (d->lost == 0)
@@ -71,7 +80,7 @@ static void lost_is_told_when_the_store_hangs(void **state)
 
     world_fault(w, DIBS__STEP_RENEW, DIBS__FAULT_DROP_BEFORE, -1);
     await_end(&d);
-    assert_status(dibs_election_check(el), DIBS_LOST);
+    expect_lost(el);
     assert_int_equal(d.why, DIBS_LOST_EXPIRED);
     IN_TIME(!d.released);
     world_heal(w);
@@ -92,7 +101,8 @@ static void released_only_after_work_stopped(void **state)
     releases = world_seen(w, DIBS__STEP_RELEASE);
     await_end(&d);
     other = leader(w, w->other, 0, &next);
-    assert_int_equal(world_seen(w, DIBS__STEP_RELEASE), releases);
+    /* The other one may lose it too, and gives it back. */
+    IN_TIME(world_seen(w, DIBS__STEP_RELEASE) == releases);
     world_heal(w);
     dibs_election_free(other);
     /* It campaigns again when it has stopped, not before. */
@@ -164,7 +174,7 @@ static void a_campaign_outlasts_a_store_that_is_away(void **state)
     world_fault(w, DIBS__STEP_ACQUIRE, DIBS__FAULT_DROP_AFTER, 2);
     el = leader(w, w->one, 0, &d);
     dibs_election_free(el);
-    assert_int_equal(d.gained, 1);
+    IN_TIME(d.gained == 1);
     assert_int_equal(d.lost, 1);
 }
 
@@ -196,9 +206,10 @@ static void candidate_whose_session_ended_never_leads(void **state)
 
     CHECK(DIBS_OK, dibs_election_wait(el, WORLD_SEAT_MS, err));
     world_fault(w, DIBS__STEP_MEET, DIBS__FAULT_DROP_BEFORE, -1);
+    IN_TIME(d.lost == 0);
     await_end(&d);
     assert_status(dibs_election_check(el), DIBS_LOST);
-    assert_int_equal(d.why, DIBS_LOST_FEW);
+    IN_TIME(d.why == DIBS_LOST_FEW);
     beats = world_seen(w, DIBS__STEP_MEET);
     while (world_seen(w, DIBS__STEP_MEET) < beats + 5)
         poll(NULL, 0, 1);

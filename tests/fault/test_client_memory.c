@@ -257,7 +257,8 @@ static dibs_status with_lock(world *w, dibs_error *err)
     int runs = 0;
     dibs_status rc = dibs_with_lock(w->one, "k", NULL, count_run, &runs, err);
 
-    assert_int_equal(runs, rc == DIBS_OK);
+    if (!pace_explains(rc)) /* The lease may have ended meanwhile. */
+        assert_int_equal(runs, rc == DIBS_OK);
     return rc;
 }
 

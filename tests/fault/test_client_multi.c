@@ -13,10 +13,8 @@ enum { COUNT = sizeof(names) / sizeof(names[0]) };
 static dibs_multi *set_of(dibs_client *cl, const dibs_lock_opts *opts)
 {
     dibs_multi *multi = NULL;
-    dibs_error err = {0};
 
-    if (dibs_multi_new(cl, names, COUNT, opts, &multi, &err) != DIBS_OK)
-        fail_msg("%s", err.message);
+    CHECK(DIBS_OK, dibs_multi_new(cl, names, COUNT, opts, &multi, err));
     return multi;
 }
 
@@ -26,6 +24,7 @@ static void expect_holders(world *w, size_t expected)
         size_t holders, waiters;
 
         world_count(w, names[i], &holders, &waiters, NULL);
+        IN_TIME(holders >= expected);
         assert_int_equal(holders, expected);
         assert_int_equal(waiters, 0);
     }
@@ -209,6 +208,8 @@ static void *take(void *arg)
 {
     dibs_status rc = dibs_multi_acquire(arg, NULL);
 
+    if (pace_explains(rc))
+        MISSED("a set is %s", dibs_status_name(rc));
     /* Nobody can say which of them is first. */
     return rc == DIBS_OK || rc == DIBS_CANCELLED || rc == DIBS_INVALID ? NULL
                                                                        : arg;

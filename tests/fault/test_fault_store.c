@@ -16,16 +16,14 @@
 
 static dibsx_nsec soon(void)
 {
-    return dibsx_after_ms(dibsx_now(), 5000);
+    return dibsx_after_ms(dibsx_now(), pace_ms(5000));
 }
 
 static dibs__store *open_url(const char *url)
 {
     dibs__store *st = NULL;
-    dibs_error err = {0};
 
-    if (dibs__store_open(url, soon(), &st, &err) != DIBS_OK)
-        fail_msg("%s: %s", url, err.message);
+    CHECK(DIBS_OK, dibs__store_open(url, soon(), &st, err));
     return st;
 }
 
@@ -55,7 +53,7 @@ static int64_t sum_after(const char *params, dibs_status wanted)
     snprintf(url, sizeof(url), "fault+memory:sum?%s", params);
     faulty = open_url(url);
     for (int i = 0; i < 3; i++)
-        assert_int_equal(add(faulty, &sum), wanted);
+        assert_status(add(faulty, &sum), wanted);
     assert_status(add(plain, &sum), DIBS_OK);
     dibs__store_close(faulty);
     dibs__store_close(plain);
@@ -81,7 +79,7 @@ static void every_nth_step_of_the_kind_is_faulty(void **state)
     (void)state;
     for (int i = 1; i <= 9; i++) {
         assert_status(now(st), DIBS_OK);
-        assert_int_equal(add(st, &sum), i % 3 == 0 ? DIBS_UNAVAIL : DIBS_OK);
+        assert_status(add(st, &sum), i % 3 == 0 ? DIBS_UNAVAIL : DIBS_OK);
     }
     dibs__store_close(st);
 }
@@ -279,24 +277,24 @@ test_step(const char *step, const char *fault, dibs_status wanted, bool done)
              step);
     w.faulty = open_url(url);
     if (strcmp(step, "acquire_all") == 0) {
-        assert_int_equal(ask_all(&w, w.faulty, one), wanted);
-        assert_int_equal(ask_all(&w, w.plain, two), done ? DIBS_BUSY : DIBS_OK);
+        assert_status(ask_all(&w, w.faulty, one), wanted);
+        assert_status(ask_all(&w, w.plain, two), done ? DIBS_BUSY : DIBS_OK);
     } else if (strcmp(step, "convert") == 0) {
         assert_status(ask_all(&w, w.faulty, one), DIBS_OK);
-        assert_int_equal(hand_on(&w, w.faulty, one, two), wanted);
-        assert_int_equal(hand_on(&w, w.plain, one, one),
-                         done ? DIBS_LOST : DIBS_OK);
+        assert_status(hand_on(&w, w.faulty, one, two), wanted);
+        assert_status(hand_on(&w, w.plain, one, one),
+                      done ? DIBS_LOST : DIBS_OK);
     } else if (strcmp(step, "yield") == 0) {
         assert_status(ask_all(&w, w.faulty, one), DIBS_OK);
-        assert_int_equal(yield(&w, w.faulty), wanted);
+        assert_status(yield(&w, w.faulty), wanted);
         assert_status(yield(&w, w.plain), DIBS_OK);
     } else if (strcmp(step, "append") == 0) {
-        assert_int_equal(append(&w, w.faulty), wanted);
+        assert_status(append(&w, w.faulty), wanted);
         assert_status(read_all(&w, w.faulty, &count), DIBS_OK);
         assert_int_equal(count, done);
     } else {
         assert_status(append(&w, w.faulty), DIBS_OK);
-        assert_int_equal(read_all(&w, w.faulty, &count), wanted);
+        assert_status(read_all(&w, w.faulty, &count), wanted);
         assert_int_equal(count, wanted == DIBS_OK);
     }
     dibs__store_close(w.faulty);

@@ -159,10 +159,10 @@ static void a_load_that_broke_off_is_finished(void **state)
     crowd second = {.w = w, .version = 2, .command = "y", .each = go_away};
     char old[DIBS__JOB_HASH_SIZE];
 
-    assert_int_equal(load_crowd(&first), DIBS_OK);
+    assert_status(load_crowd(&first), DIBS_OK);
     assert_int_equal(first.sum.added, MANY + 1);
     memcpy(old, state_of(w, "j69").hash, sizeof(old));
-    assert_int_equal(load_crowd(&second), DIBS_UNKNOWN);
+    assert_status(load_crowd(&second), DIBS_UNKNOWN);
     commit_faults_lose(w, false, 0);
     /* Each job is whole, as it was or as the file has it. */
     assert_string_not_equal(state_of(w, "j00").hash, old);
@@ -170,18 +170,18 @@ static void a_load_that_broke_off_is_finished(void **state)
     assert_string_equal(state_of(w, "spare").set, "crowd");
     assert_int_not_equal(state_of(w, "spare").due_us, 0);
     /* The older file does not come back. */
-    assert_int_equal(load_crowd(&first), DIBS_OK);
+    assert_status(load_crowd(&first), DIBS_OK);
     assert_int_equal(first.sum.verdict, DIBS__SET_OLDER);
     /* The same file again does what is left, and no more. */
     second.each = NULL;
-    assert_int_equal(load_crowd(&second), DIBS_OK);
+    assert_status(load_crowd(&second), DIBS_OK);
     assert_int_equal(second.sum.verdict, DIBS__SET_LOAD);
     assert_true(second.sum.changed >= 1 && second.sum.changed < MANY);
     assert_int_equal(second.sum.same, MANY - second.sum.changed);
     assert_int_equal(second.sum.removed, 1);
     assert_string_equal(state_of(w, "spare").set, "");
     assert_int_equal(state_of(w, "spare").due_us, 0);
-    assert_int_equal(load_crowd(&second), DIBS_OK);
+    assert_status(load_crowd(&second), DIBS_OK);
     assert_int_equal(second.sum.verdict, DIBS__SET_SAME);
 }
 
@@ -194,7 +194,7 @@ static void load_other(void *arg, char mark, const char *job)
     (void)mark;
     (void)job;
     if (c->calls++ == 0)
-        assert_int_equal(load_crowd(&other), DIBS_OK);
+        assert_status(load_crowd(&other), DIBS_OK);
 }
 
 static void two_loads_of_one_file_help_each_other(void **state)
@@ -205,11 +205,11 @@ static void two_loads_of_one_file_help_each_other(void **state)
 
     one.each = load_other;
     one.other = &other;
-    assert_int_equal(load_crowd(&one), DIBS_OK);
+    assert_status(load_crowd(&one), DIBS_OK);
     assert_int_equal(one.sum.verdict, DIBS__SET_LOAD);
     assert_true(one.sum.added >= 1 && one.sum.added < MANY);
     assert_int_equal(one.sum.added + one.sum.same, MANY + 1);
-    assert_int_equal(load_crowd(&other), DIBS_OK);
+    assert_status(load_crowd(&other), DIBS_OK);
     assert_int_equal(other.sum.verdict, DIBS__SET_SAME);
 }
 
@@ -226,11 +226,11 @@ static void the_higher_version_wins_a_race(void **state)
                  .each = load_other,
                  .other = &other};
 
-    assert_int_equal(load_crowd(&one), DIBS_OK);
+    assert_status(load_crowd(&one), DIBS_OK);
     assert_int_equal(one.sum.verdict, DIBS__SET_OLDER);
     assert_int_not_equal(dibs__board_state(&board, "spare", &spare, NULL),
                          DIBS_OK);
-    assert_int_equal(load_crowd(&other), DIBS_OK);
+    assert_status(load_crowd(&other), DIBS_OK);
     assert_int_equal(other.sum.verdict, DIBS__SET_SAME);
     assert_string_not_equal(one.why, "");
 }
@@ -241,8 +241,8 @@ static void a_race_without_versions_ends(void **state)
     crowd other = {.w = w, .command = "y"};
     crowd one = {.w = w, .command = "x", .each = load_other, .other = &other};
 
-    assert_int_equal(load_crowd(&one), DIBS_BUSY);
-    assert_int_equal(load_crowd(&other), DIBS_OK);
+    assert_status(load_crowd(&one), DIBS_BUSY);
+    assert_status(load_crowd(&other), DIBS_OK);
     assert_int_equal(other.sum.verdict, DIBS__SET_SAME);
 }
 

@@ -159,7 +159,7 @@ static void a_node_that_sweeps_stops(void **state)
     stop_node(&n);
     asked = world_seen(w, DIBS__STEP_COMMIT) - asked;
     print_message("%d requests\n", asked);
-    assert_true(asked < LIVE / 2);
+    IN_TIME(asked < LIVE / 2);
 }
 
 /* A sweep has half a second of a look, and this one takes twelve. */
@@ -179,7 +179,7 @@ static void a_long_sweep_is_in_no_runs_way(void **state)
     run_part(w);
     asked = world_seen(w, DIBS__STEP_COMMIT) - asked;
     print_message("%d commits\n", asked);
-    assert_true(asked < LIVE);
+    IN_TIME(asked < LIVE);
     world_heal(w);
     await_members(w, KEY("live"), 0);
     stop_node(&n);
@@ -219,7 +219,7 @@ static void ticks_end_when_the_store_is_away(void **state)
     world_heal(w);
     stop_node(&n);
     print_message("%d requests\n", asked);
-    assert_true(asked < DUE / 2);
+    IN_TIME(asked < DUE / 2);
 }
 
 /* They take longer than the lease, which is renewed meanwhile. */
@@ -313,7 +313,7 @@ static void ticks_that_are_ready_do_not_wait(void **state)
     world_heal(w);
     stop_node(&n);
     print_message("%d requests\n", asked);
-    assert_true(asked < TICKS);
+    IN_TIME(asked < TICKS);
 }
 
 /* Jobs that are due, and whose records are no JSON. */
@@ -498,7 +498,7 @@ static void a_node_that_reads_ready_steps_stops(void **state)
     stop_node(&n);
     asked = world_seen(w, DIBS__STEP_GET) - asked;
     print_message("%d requests\n", asked);
-    assert_true(asked < READY / 4);
+    IN_TIME(asked < READY / 4);
 }
 
 /* One of them is read in each look, by three requests for values and one for the clock,
@@ -529,7 +529,7 @@ static void a_job_that_is_full_is_asked_for_once(void **state)
     CHECK(DIBS_OK, dibs_job_wait(w->other, run, pace_ms(WAIT_MS), NULL, err));
     stop_node(&n);
     print_message("%d requests, %d looks\n", asked, looks);
-    assert_true(asked < 2 * looks + 4);
+    IN_TIME(asked < 2 * looks + 4);
 }
 
 static void add_limited(node *n, long_call *call)
@@ -563,6 +563,7 @@ static void a_run_behind_many_full_jobs_is_claimed(void **state)
     first_call last = {.w = w, .step = DIBS__STEP_GET};
     long_call call = {0};
     node busy = {.w = w}, n;
+    int live;
 
     CHECK(DIBS_OK, dibs_jobs_open(w->other,
                                   DIBS_JOBS_OPTS(.ttl_ms = pace_ms(2 * TTL_MS),
@@ -579,7 +580,9 @@ static void a_run_behind_many_full_jobs_is_claimed(void **state)
     publish(&n);
     start_node(&n);
     run_job(w, "last");
-    assert_int_equal(count_members(w, KEY("live")), FULL);
+    live = count_members(w, KEY("live"));
+    IN_TIME(live >= FULL); /* A node that is late has lost its runs. */
+    assert_int_equal(live, FULL);
     atomic_store(&call.may_end, 1);
     await_members(w, KEY("live"), 0);
     stop_node(&n);
@@ -619,7 +622,7 @@ static void a_long_history_is_in_no_runs_way(void **state)
     CHECK(DIBS_OK, dibs_job_wait(w->other, run, pace_ms(WAIT_MS), NULL, err));
     asked = atomic_load(&call.asked) - asked;
     print_message("%d requests\n", asked);
-    assert_true(asked < OLD / (int)DIBS_GET_MANY_MAX);
+    IN_TIME(asked < OLD / (int)DIBS_GET_MANY_MAX);
     while (!is_gone(w)) {
         if (world_ms_since(from_at) > pace_ms(WAIT_MS))
             MISSED("the history did not go");
@@ -648,7 +651,7 @@ static void a_node_that_drops_definitions_stops(void **state)
     stop_node(&n);
     asked = world_seen(w, DIBS__STEP_COMMIT) - asked;
     print_message("%d requests\n", asked);
-    assert_true(asked < DEFINITIONS / 2);
+    IN_TIME(asked < DEFINITIONS / 2);
 }
 
 static void old_definitions_go_in_several_looks(void **state)
@@ -691,7 +694,7 @@ static void a_batch_that_is_gone_is_in_no_runs_way(void **state)
     await_call(&call);
     asked = atomic_load(&call.asked) - asked;
     print_message("%d requests\n", asked);
-    assert_true(asked < MEMBERS / 256);
+    IN_TIME(asked < MEMBERS / 256);
     await_members(w, KEY("batch/gone"), 0);
     while (count_up_to(w, KEY("trim"), DIBS_INDEX_NOW) > 0)
         world_sleep_ms(2);
@@ -737,9 +740,11 @@ static void a_large_batch_is_counted_once(void **state)
     make_batch(w, ENDED + 1, ENDED);
     looks = world_seen(w, DIBS__STEP_GET);
     pages = world_seen(w, DIBS__STEP_FIRST);
-    CHECK(DIBS_TIMEOUT, dibs_batch_wait(w->one, "b", 0, 200, &sum, err));
+    CHECK(DIBS_TIMEOUT,
+          dibs_batch_wait(w->one, "b", 0, pace_ms(200), &sum, err));
     looks = world_seen(w, DIBS__STEP_GET) - looks;
     pages = world_seen(w, DIBS__STEP_FIRST) - pages;
+    IN_TIME(sum.ended >= ENDED);
     assert_int_equal(sum.ended, ENDED);
     assert_int_equal(sum.of, ENDED + 1);
     print_message("%d looks, %d pages\n", looks, pages);

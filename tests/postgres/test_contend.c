@@ -23,6 +23,7 @@ enum { MANY_MAX = 256 };
 typedef struct rush {
     atomic_bool over;
     atomic_int wrong;
+    atomic_int late; /* holders that did not run until their lease had ended */
     atomic_int turns;
     _Atomic(uint64_t) last_fence;
     _Atomic(dibsx_nsec) last_at; /* granted */
@@ -55,7 +56,9 @@ static void take_turn(rush *all, dibs_lock *lock)
 
     note_gap(all, now - atomic_exchange(&all->last_at, now));
     if (fence <= atomic_exchange(&all->last_fence, fence))
-        atomic_fetch_add(&all->wrong, 1);
+        atomic_fetch_add(dibs_lock_check(lock) == DIBS_OK ? &all->wrong
+                                                          : &all->late,
+                         1);
     atomic_fetch_add(&all->turns, 1);
     world_sleep_ms(HOLD_MS);
 }
@@ -135,8 +138,10 @@ static void somebody_of_many_gets_it(void **state)
     for (int i = 0; i < many; i++)
         waitpid(pids[i], NULL, 0);
     assert_int_equal(atomic_load(&all->wrong), 0);
-    /* One for each, and a second for those of whom two steps have met. */
-    assert_true(connections <= many * 9 / 4);
+    IN_TIME(atomic_load(&all->late) == 0);
+    /* One for each, and a second for those of whom two steps have met. The
+     * server may be late to notice that a client was killed. */
+    IN_TIME(connections <= many * 9 / 4);
     IN_TIME(atomic_load(&all->gap) <= pace_ms(TTL_MS + 1000) * DIBSX_MS);
     munmap(all, sizeof(*all));
     close(fd);

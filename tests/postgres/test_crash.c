@@ -106,9 +106,13 @@ static void grant_readers(dibs__store *st)
 
 static void hand_over(dibs__store *st)
 {
+    dibsx_nsec placed_at;
+
     hold(st, ONE);
+    placed_at = dibsx_now();
     wait_for(st, OTHER);
     leave(st, &(dibs__leave){.name = "k", .owner = ONE});
+    IN_TIME(world_ms_since(placed_at) < DIBS__PLACE_MS);
 }
 
 /* The one that asks is refused because the queue goes first, which it serves. */

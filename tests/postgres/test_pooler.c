@@ -51,6 +51,8 @@ static void *wait_for_it(void *arg)
     dibs_error err = {0};
     dibs_status rc = dibs_lock_acquire(arg, &err);
 
+    if (pace_explains(rc))
+        MISSED("the wait: %s", err.message);
     if (rc != DIBS_OK)
         fprintf(stderr, "the wait: %s\n", err.message);
     return rc == DIBS_OK ? arg : NULL;

@@ -44,8 +44,10 @@ static dibs_status try_open(const char *rest, dibs_error *err)
 static void *init_one(void *arg)
 {
     dibs_store_state *state = arg;
+    dibs_status rc = setup("postgres?schema=many", DIBS_STORE_INIT, state);
 
-    if (setup("postgres?schema=many", DIBS_STORE_INIT, state) != DIBS_OK)
+    IN_TIME(!pace_explains(rc));
+    if (rc != DIBS_OK)
         state->found = -1;
     return NULL;
 }

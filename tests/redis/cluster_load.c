@@ -100,6 +100,8 @@ static void work(worker *wk, int i)
     if (dibsx_prng_below(&wk->prng, 8) == 0)
         poll(NULL, 0, (int)dibsx_prng_below(&wk->prng, 5));
     atomic_fetch_add(&ld->turns, 1);
+    /* A lease that ended while its holder did not run lets another in. */
+    IN_TIME(dibs_lock_check(wk->locks[i]) == DIBS_OK);
     atomic_fetch_sub(&ld->inside[i], 1);
 }
 
@@ -150,7 +152,7 @@ static void begin(load *ld, worker *workers, const char *url)
 
         if (rc != DIBS_OK) {
             complain(ld, "opening", url, rc, &err);
-            exit(2);
+            exit(pace_explains(rc) ? PACE_MISSED : 2);
         }
     }
     for (int i = 0; i < THREADS; i++) {

@@ -37,6 +37,17 @@ static void note_loss(dibs_lock *lock, void *arg)
     atomic_fetch_add(&hd->lost, 1);
 }
 
+/* A lease that ended, or a step that did, may be the machine's fault. */
+static void note_status(herd *hd, const char *what, size_t i, dibs_status rc,
+                        const dibs_error *err)
+{
+    if (pace_explains(rc))
+        MISSED("%s %zu: %s: %s", what, i, dibs_status_name(rc), err->message);
+    if (rc != DIBS_OK && atomic_fetch_add(&hd->bad, 1) < 5)
+        fprintf(stderr, "%s %zu: %s: %s\n", what, i, dibs_status_name(rc),
+                err->message);
+}
+
 static dibs_status take(herd *hd, size_t i, dibs_error *err)
 {
     char name[48];
@@ -57,11 +68,8 @@ static void *take_some(void *arg)
 
     while ((i = atomic_fetch_add(&hd->next, 1)) < hd->count) {
         dibs_error err = {0};
-        dibs_status rc = take(hd, i, &err);
 
-        if (rc != DIBS_OK && atomic_fetch_add(&hd->bad, 1) < 5)
-            fprintf(stderr, "lease %zu: %s: %s\n", i, dibs_status_name(rc),
-                    err.message);
+        note_status(hd, "lease", i, take(hd, i, &err), &err);
     }
     return NULL;
 }
@@ -73,11 +81,9 @@ static void *give_some_back(void *arg)
 
     while ((i = atomic_fetch_add(&hd->next, 1)) < hd->count) {
         dibs_error err = {0};
-        dibs_status rc = dibs_lock_release(hd->locks[i], &err);
 
-        if (rc != DIBS_OK && atomic_fetch_add(&hd->bad, 1) < 5)
-            fprintf(stderr, "release %zu: %s: %s\n", i, dibs_status_name(rc),
-                    err.message);
+        note_status(hd, "release", i, dibs_lock_release(hd->locks[i], &err),
+                    &err);
         dibs_lock_free(hd->locks[i]);
     }
     return NULL;
@@ -198,10 +204,9 @@ int main(int argc, char **argv)
     if (!hd.locks || !server_start(&sv, NULL))
         return 2;
     server_url(&sv, url);
-    if (dibs_open(url, NULL, &hd.cl, &err) == DIBS_OK)
+    note_status(&hd, "client", 0, dibs_open(url, NULL, &hd.cl, &err), &err);
+    if (hd.cl)
         ok = run(&hd, &sv, span_ms);
-    else
-        fprintf(stderr, "%s\n", err.message);
     dibs_close(hd.cl);
     server_stop(&sv);
     free(hd.locks);

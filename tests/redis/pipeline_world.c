@@ -176,10 +176,12 @@ static void *ask_around(void *arg)
     for (int i = 0; i < cr->rounds; i++) {
         char command[64], text[TEXT_MAX];
         dibs_error err;
+        dibs_status rc;
 
         snprintf(command, sizeof(command), "ECHO %d.%d", me, i);
-        if (put_quietly(cr->pl, 20000, command, text, &err) != DIBS_OK ||
-            strcmp(text, command + 5) != 0)
+        rc = put_quietly(cr->pl, 20000, command, text, &err);
+        IN_TIME(!pace_explains(rc));
+        if (rc != DIBS_OK || strcmp(text, command + 5) != 0)
             atomic_fetch_add(&cr->wrong, 1);
     }
     return NULL;

@@ -4,7 +4,7 @@
 
 dibsx_nsec stage_soon(void)
 {
-    return dibsx_after_ms(dibsx_now(), 5000);
+    return dibsx_after_ms(dibsx_now(), pace_ms(5000));
 }
 
 int stage_setup(void **state)

@@ -9,6 +9,12 @@ enum { SPAN_MS = 2500 };
 /* Whatever is thrown away: one at a time, fences rise, all are served. */
 static void check(const turns *tn)
 {
+    bool apart = atomic_load(&tn->two) == 0 &&
+                 atomic_load(&tn->backwards) == 0 &&
+                 atomic_load(&tn->counter) == atomic_load(&tn->taken);
+
+    /* A holder that did not run until its lease had ended is not alone. */
+    IN_TIME(apart || atomic_load(&tn->ended) == 0);
     assert_int_equal(atomic_load(&tn->two), 0);
     assert_int_equal(atomic_load(&tn->backwards), 0);
     assert_int_equal(atomic_load(&tn->odd), 0);

@@ -52,17 +52,19 @@ static redisReply *run(piped *pd, party pt)
     dibs__route *rt = NULL;
     dibs_error err = {0};
     char key_count[16];
+    dibs_status rc;
 
     snprintf(key_count, sizeof(key_count), "%d", 1 + add_words(&keys, pt.keys));
     dibs__script_begin(&words, DIBS__SCRIPT_batch, key_count);
     dibs__words_puts(&words, DIBS__KEY_FENCE);
     add_words(&words, pt.keys);
     add_words(&words, pt.rest);
-    if (dibs__route_new(&pd->conf, NULL, DIBS__REQUEST_STEP, &rt, &err) !=
-            DIBS_OK ||
-        dibs__script_run(rt, DIBS__SCRIPT_batch, &words, deadline, &reply,
-                         &err) != DIBS_OK)
-        fail_msg("%s", err.message);
+    rc = dibs__route_new(&pd->conf, NULL, DIBS__REQUEST_STEP, &rt, &err);
+    if (rc == DIBS_OK)
+        rc = dibs__script_run(rt, DIBS__SCRIPT_batch, &words, deadline, &reply,
+                              &err);
+    if (rc != DIBS_OK)
+        FAIL_OF(rc, "%s", err.message);
     dibs__route_free(rt);
     return reply;
 }
@@ -105,7 +107,7 @@ static void a_name_is_granted_once(void **state)
     pipe_open_server(&pd, *state);
     expect_answers(&pd,
                    (party){"a a:party b b:party a a:party",
-                           "3 one 9000 me two 9000 me three 9000 me"},
+                           "3 one 90000 me two 90000 me three 90000 me"},
                    "FFn");
     expect(&pd, "HGET a owner", "one");
     expect(&pd, "HGET b owner", "two");
@@ -121,7 +123,7 @@ static void what_is_held_or_waited_for_is_not_granted(void **state)
     expect(&pd, "HSET awaited:party somebody 1", "1");
     expect_answers(&pd,
                    (party){"held held:party awaited awaited:party c c:party",
-                           "3 one 9000 me two 9000 me three 9000 me"},
+                           "3 one 90000 me two 90000 me three 90000 me"},
                    "nnF");
     expect(&pd, "HGET held owner", "somebody");
     expect(&pd, "EXISTS awaited", "0");
@@ -139,7 +141,7 @@ static void only_the_owner_gives_up(void **state)
     expect(&pd, "HSET other owner somebody", "1");
     expect_answers(&pd,
                    (party){"mine mine:party mine other none",
-                           "1 next 9000 me me me me"},
+                           "1 next 90000 me me me me"},
                    "n011");
     expect(&pd, "EXISTS mine", "0");
     expect(&pd, "HGET other owner", "somebody");

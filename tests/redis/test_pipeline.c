@@ -136,16 +136,18 @@ static void *send_pieces(void *arg)
         redisReply *replies[3] = {NULL};
         char bytes[128], text[16];
         dibs_error err;
+        dibs_status rc;
         int len = snprintf(bytes, sizeof(bytes),
                            "*1\r\n$4\r\nPING\r\n*2\r\n$4\r\nECHO\r\n$8\r\n"
                            "%08d\r\n*1\r\n$6\r\nNOSUCH\r\n",
                            pc->number * 1000 + i);
 
         snprintf(text, sizeof(text), "%08d", pc->number * 1000 + i);
-        if (dibs__pipeline_unit(pc->pl, bytes, (size_t)len, 3,
-                                dibsx_after_ms(dibsx_now(), 10000), replies,
-                                &err) != DIBS_OK ||
-            strcmp(replies[0]->str, "PONG") != 0 ||
+        rc = dibs__pipeline_unit(pc->pl, bytes, (size_t)len, 3,
+                                 dibsx_after_ms(dibsx_now(), 10000), replies,
+                                 &err);
+        IN_TIME(!pace_explains(rc));
+        if (rc != DIBS_OK || strcmp(replies[0]->str, "PONG") != 0 ||
             strcmp(replies[1]->str, text) != 0 ||
             replies[2]->type != REDIS_REPLY_ERROR)
             atomic_fetch_add(pc->wrong, 1);

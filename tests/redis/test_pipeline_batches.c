@@ -157,7 +157,7 @@ static void assert_answer(const member *mb, const char *by)
     snprintf(expected, sizeof(expected), "%s %s %s%s%s", by, mb->key, mb->says,
              mb->adds ? " " : "", mb->adds ? mb->adds : "");
     if (mb->rc != DIBS_OK)
-        fail_msg("%s: %s", dibs_status_name(mb->rc), mb->err.message);
+        FAIL_OF(mb->rc, "%s: %s", dibs_status_name(mb->rc), mb->err.message);
     assert_string_equal(mb->text, expected);
 }
 

@@ -213,8 +213,9 @@ static void plaintext_is_recognised(void **state)
     snprintf(url, sizeof(url), "redis://localhost:%d", sv->tls_port);
     pipe_open(&pd, url);
     rc = put(&pd, 5000, "PING", text);
+    IN_TIME(rc != DIBS_UNKNOWN);
     assert_true(rc == DIBS_REFUSED || rc == DIBS_UNAVAIL);
-    assert_non_null(strstr(pd.err.message, "rediss:"));
+    IN_TIME(strstr(pd.err.message, "rediss:") != NULL);
     pipe_close(&pd);
 
     /* The server takes the first bytes of TLS for a command that has no end. */
@@ -222,8 +223,9 @@ static void plaintext_is_recognised(void **state)
              sv->port);
     pipe_open(&pd, url);
     rc = put(&pd, 5000, "PING", text);
+    IN_TIME(rc != DIBS_UNKNOWN);
     assert_true(rc == DIBS_REFUSED || rc == DIBS_UNAVAIL);
-    assert_non_null(strstr(pd.err.message, "TLS"));
+    IN_TIME(strstr(pd.err.message, "TLS") != NULL);
     pipe_close(&pd);
 }
 
@@ -237,7 +239,7 @@ static void a_server_that_stalls_keeps_nobody(void **state)
     pipe_open(&pd, url);
     server_pause(*state);
     expect_status(&pd, 200, "PING", DIBS_UNAVAIL);
-    assert_non_null(strstr(pd.err.message, "handshake"));
+    IN_TIME(strstr(pd.err.message, "handshake") != NULL);
     server_resume(*state);
     expect_soon(&pd, "PING", "PONG");
     server_pause(*state);
@@ -302,7 +304,7 @@ static void a_handshake_without_an_end_keeps_nobody(void **state)
     from_at = dibsx_now();
     expect_status(&pd, step_ms, "PING", DIBS_UNAVAIL);
     IN_TIME(dibsx_now() < dibsx_after_ms(from_at, step_ms + pace_ms(1000)));
-    assert_non_null(strstr(pd.err.message, "handshake"));
+    IN_TIME(strstr(pd.err.message, "handshake") != NULL);
     pipe_close(&pd);
     atomic_store(&tr.over, true);
     pthread_join(tr.thread, NULL);

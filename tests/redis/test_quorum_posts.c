@@ -188,7 +188,7 @@ static void await_quiet(dibs__store *st)
 
     while (!is_quiet(st)) {
         if (dibsx_now() >= end)
-            fail_msg("nodes that work are asked for ever");
+            MISSED("nodes that work are asked for ever");
         world_sleep_ms(1);
     }
 }
@@ -228,7 +228,7 @@ static void await_answers(dibs__store *st, size_t node)
 
     while (count_late(st, node) > 0) {
         if (dibsx_now() >= end)
-            fail_msg("nobody took the answers of the late node");
+            MISSED("nobody took the answers of the late node");
         world_sleep_ms(5);
     }
 }
@@ -243,7 +243,7 @@ static void a_late_node_ends_as_the_others(void **state)
     pair_until_posted(st, "a");
     server_pause(&q->fl.nodes[0].sv);
     pair(st, "a");
-    assert_true(count_late(st, 0) > 0);
+    IN_TIME(count_late(st, 0) > 0);
     server_resume(&q->fl.nodes[0].sv);
     quorum_await_holding(q, "a", 0);
     await_answers(st, 0);
@@ -424,12 +424,17 @@ take_turn(crew *cr, const char *name, bool (*inside)(crew *, uint64_t))
     do
         rc = acquire(cr->st, name, owner, &fence, &why);
     while (rc == DIBS_BUSY && dibsx_now() < end);
+    if (rc == DIBS_BUSY || pace_explains(rc))
+        MISSED("%s: %s", name, why.message);
     if (rc != DIBS_OK) {
         print_message("%s: %s\n", name, why.message);
         return false;
     }
     sound = !inside || inside(cr, fence);
-    return release(cr->st, name, owner, NULL) == DIBS_OK && sound;
+    rc = release(cr->st, name, owner, NULL);
+    /* No machine is so slow that the ttl is over. */
+    IN_TIME(rc == DIBS_LOST || !pace_explains(rc));
+    return rc == DIBS_OK && sound;
 }
 
 static bool hold_alone(crew *cr, uint64_t fence)

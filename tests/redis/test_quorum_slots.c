@@ -57,6 +57,16 @@ static void free_all(dibs_lock *locks[SLOTS])
         dibs_lock_free(locks[i]);
 }
 
+/* There is none for another, unless the lease of a holder has ended. */
+static void expect_full(dibs_lock *locks[SLOTS], dibs_lock *more)
+{
+    dibs_status rc = dibs_lock_try(more, NULL);
+
+    for (size_t i = 0; rc == DIBS_OK && i < SLOTS; i++)
+        IN_TIME(dibs_lock_check(locks[i]) == DIBS_OK);
+    CHECK(DIBS_BUSY, rc);
+}
+
 static bool note_shown(const dibs_lease_info *info, void *arg)
 {
     size_t *holders = arg;
@@ -82,12 +92,12 @@ static void there_are_as_many_as_slots(void **state)
     size_t shown = 0, listed = 0;
 
     take_all(q, locks);
-    CHECK(DIBS_BUSY, dibs_lock_try(more, err));
+    expect_full(locks, more);
     await_holders(q, SLOTS);
     CHECK(DIBS_OK, dibs_lease_show(q->one, "pool", note_shown, &shown, err));
     CHECK(DIBS_OK, dibs_lease_list(q->one, "po", note_shown, &listed, err));
-    assert_int_equal(shown, SLOTS);
-    assert_int_equal(listed, SLOTS);
+    IN_TIME(shown == SLOTS);
+    IN_TIME(listed == SLOTS);
     dibs_lock_free(more);
     free_all(locks);
     await_holders(q, 0);
@@ -105,7 +115,9 @@ static void a_slot_that_is_free_is_found(void **state)
 
         CHECK(DIBS_OK, dibs_lock_release(given, err));
         CHECK(DIBS_OK, dibs_lock_try(more, err));
-        CHECK(DIBS_BUSY, dibs_lock_try(given, err));
+        locks[i % SLOTS] = more;
+        expect_full(locks, given);
+        locks[i % SLOTS] = given;
         CHECK(DIBS_OK, dibs_lock_release(more, err));
         CHECK(DIBS_OK, dibs_lock_try(given, err));
     }
@@ -169,7 +181,7 @@ static void slots_outlive_nodes(void **state)
     server_pause(&q->fl.nodes[0].sv);
     server_pause(&q->fl.nodes[1].sv);
     take_all(q, locks);
-    CHECK(DIBS_BUSY, dibs_lock_try(more, err));
+    expect_full(locks, more);
     server_resume(&q->fl.nodes[0].sv);
     server_resume(&q->fl.nodes[1].sv);
     for (size_t i = 0; i < 2; i++)
@@ -180,7 +192,7 @@ static void slots_outlive_nodes(void **state)
         await_filled(q, locks[i]);
     server_pause(&q->fl.nodes[3].sv);
     server_pause(&q->fl.nodes[4].sv);
-    CHECK(DIBS_BUSY, dibs_lock_try(more, err));
+    expect_full(locks, more);
     for (size_t i = 0; i < SLOTS; i++)
         CHECK(DIBS_OK, dibs_lock_renew(locks[i], err));
     CHECK(DIBS_OK, dibs_lock_release(locks[0], err));
@@ -201,10 +213,10 @@ static void all_or_one_can_be_broken(void **state)
     await_holders(q, SLOTS);
     CHECK(DIBS_OK, dibs_lease_break(q->other, "pool", dibs_lock_fence(locks[1]),
                                     NULL, &broken, err));
-    assert_int_equal(broken, 1);
+    IN_TIME(broken == 1);
     world_await(locks[1], DIBS_LOCK_LOST, WORLD_BOUND_MS);
     CHECK(DIBS_OK, dibs_lease_break(q->other, "pool", 0, NULL, &broken, err));
-    assert_int_equal(broken, SLOTS - 1);
+    IN_TIME(broken == SLOTS - 1);
     await_holders(q, 0);
     free_all(locks);
 }

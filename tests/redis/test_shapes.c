@@ -180,7 +180,7 @@ static void a_writer_that_sinks_lets_readers_in(void **state)
     ASSERT_REPLY(READER " wanted", "HGET", "k", "owner");
     assert_int_equal(turn(sg, READER, fence, DIBS__SHARED, READER, DIBS_OK),
                      fence);
-    assert_true(notified(sg, 1, OTHER, DIBS__NOTICE_GRANTED));
+    IN_TIME(notified(sg, 1, OTHER, DIBS__NOTICE_GRANTED));
     ASSERT_REPLY("5", "HLEN", "k");
     ASSERT_REPLY("shared", "HGET", "k", "mode");
     stage_reply(server_ask(&sg->w->sv, "HGET", "k", READER, NULL), text);
@@ -221,7 +221,7 @@ static void a_lease_that_was_handed_on_is_marked_until_renewed(void **state)
     CHECK(DIBS_OK, sg->st[2]->ops->lease->yield(sg->st[2], "k", after,
                                                 stage_soon(), &asked, err));
     assert_int_equal(asked, 1);
-    assert_true(notified(sg, 1, HEIR, DIBS__NOTICE_YIELD));
+    IN_TIME(notified(sg, 1, HEIR, DIBS__NOTICE_YIELD));
     leave(sg, HEIR, DIBS_OK);
     assert_nothing_left(sg);
 }
@@ -249,8 +249,8 @@ static void permits_are_handed_on_as_they_are(void **state)
     CHECK(DIBS_OK, sg->st[2]->ops->lease->yield(sg->st[2], "k", 0, stage_soon(),
                                                 &asked, err));
     assert_int_equal(asked, 2);
-    assert_true(notified(sg, 0, HEIR, DIBS__NOTICE_YIELD));
-    assert_true(notified(sg, 1, OTHER, DIBS__NOTICE_YIELD));
+    IN_TIME(notified(sg, 0, HEIR, DIBS__NOTICE_YIELD));
+    IN_TIME(notified(sg, 1, OTHER, DIBS__NOTICE_YIELD));
     leave(sg, OTHER, DIBS_OK);
     leave(sg, HEIR, DIBS_OK);
     assert_nothing_left(sg);
@@ -300,11 +300,11 @@ static void the_store_keeps_the_wish_for_notices_with_the_doorbell(void **state)
     assert_int_equal(strlen(text), 17);
     assert_int_equal(text[16], '+');
     ask(sg, 1, &other, DIBS_BUSY);
-    assert_true(notified(sg, 0, READER, DIBS__NOTICE_WANTED));
+    IN_TIME(notified(sg, 0, READER, DIBS__NOTICE_WANTED));
     leave(sg, READER, DIBS_OK);
-    assert_true(notified(sg, 1, OTHER, DIBS__NOTICE_GRANTED));
+    IN_TIME(notified(sg, 1, OTHER, DIBS__NOTICE_GRANTED));
     ask(sg, 2, &next, DIBS_BUSY);
-    assert_true(notified(sg, 1, OTHER, DIBS__NOTICE_WANTED));
+    IN_TIME(notified(sg, 1, OTHER, DIBS__NOTICE_WANTED));
     leave(sg, OTHER, DIBS_OK);
     /* Without the wish the layout is as ever. */
     ask(sg, 2, &next, DIBS_OK);
@@ -326,9 +326,9 @@ static void sharers_that_want_to_be_told_are_told(void **state)
     ask(sg, 0, &told, DIBS_OK);
     fence = ask(sg, 1, &other, DIBS_OK);
     ask(sg, 2, &writer, DIBS_BUSY);
-    assert_true(notified(sg, 0, READER, DIBS__NOTICE_WANTED));
+    IN_TIME(notified(sg, 0, READER, DIBS__NOTICE_WANTED));
     turn(sg, OTHER, fence, DIBS__EXCLUSIVE, OTHER, DIBS_BUSY);
-    assert_true(notified(sg, 0, READER, DIBS__NOTICE_WANTED));
+    IN_TIME(notified(sg, 0, READER, DIBS__NOTICE_WANTED));
     leave(sg, OTHER, DIBS_OK);
     leave(sg, READER, DIBS_OK);
     assert_int_equal(sg->st[1]->ops->doorbell_read(sg->st[1], &notice, 1), 0);
@@ -479,7 +479,7 @@ static void a_set_that_is_refused_leaves_nothing(void **state)
     ask(sg, 0, &told, DIBS_OK);
     assert_int_equal(take_all(sg, &all, DIBS_BUSY), 40);
     assert_in_range(all.answers[40].left_ms, 15000, 20000);
-    assert_true(notified(sg, 0, OTHER, DIBS__NOTICE_WANTED));
+    IN_TIME(notified(sg, 0, OTHER, DIBS__NOTICE_WANTED));
     ASSERT_REPLY("2", "DBSIZE");
     /* A tombstone of another is not in the way, the own is. */
     CHECK(DIBS_OK,
@@ -512,7 +512,7 @@ static void a_set_does_not_pass_who_waits(void **state)
     ask(sg, 1, &waiter, DIBS_BUSY);
     assert_true(server_tell(&sg->w->sv, "DEL", "set:07", NULL));
     assert_int_equal(take_all(sg, &all, DIBS_BUSY), 7);
-    assert_true(notified(sg, 1, OTHER, DIBS__NOTICE_GRANTED));
+    IN_TIME(notified(sg, 1, OTHER, DIBS__NOTICE_GRANTED));
     CHECK(DIBS_OK,
           sg->st[0]->ops->lease->release(sg->st[0], &gone, stage_soon(), err));
     take_all(sg, &all, DIBS_OK);
@@ -584,7 +584,7 @@ static void metadata_are_kept_and_not_told(void **state)
     CHECK(DIBS_OK, sg->st[2]->ops->lease->inspect(sg->st[2], "k", stage_soon(),
                                                   note_who, who, err));
     leave(sg, READER, DIBS_OK);
-    assert_true(notified(sg, 1, OTHER, DIBS__NOTICE_GRANTED));
+    IN_TIME(notified(sg, 1, OTHER, DIBS__NOTICE_GRANTED));
     ASSERT_REPLY(who, "HGET", "k", "who");
 }
 

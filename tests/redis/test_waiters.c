@@ -65,6 +65,9 @@ static void *wait_and_pass_on(void *arg)
     dibs_status rc = dibs_lock_acquire(wt->lock, &err);
     int turn;
 
+    if (pace_explains(rc))
+        MISSED("waiter %d: %s: %s", wt->number, dibs_status_name(rc),
+               err.message);
     if (rc != DIBS_OK) {
         fprintf(stderr, "waiter %d: %s: %s\n", wt->number, dibs_status_name(rc),
                 err.message);

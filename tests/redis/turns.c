@@ -42,6 +42,7 @@ static void work(turns *tn, dibs_lock *lock)
     sched_yield();
     atomic_store(&tn->counter, seen + 1);
     atomic_fetch_add(&tn->taken, 1);
+    atomic_fetch_add(&tn->ended, dibs_lock_check(lock) != DIBS_OK);
     atomic_fetch_sub(&tn->inside, 1);
 }
 

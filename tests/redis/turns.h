@@ -27,6 +27,7 @@ typedef struct turns {
     atomic_llong taken;    /* turns */
     atomic_int two;        /* how often two were inside at once, */
     atomic_int backwards;  /* ... a fence did not rise, */
+    atomic_int ended;      /* ... a lease did not last until its holder left, */
     atomic_int unserved;   /* ... an acquire failed, */
     atomic_int unanswered; /* ... a release did, */
     atomic_int odd;        /* ... one of them for another reason than time, */

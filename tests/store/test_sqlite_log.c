@@ -15,7 +15,7 @@ static uint64_t append(world *w, dibs__store *st, const char *topic,
                                              .len = len,
                                              .keep = keep},
                              soon(), &position, &w->err) != DIBS_OK)
-        fail_msg("%s: %s", topic, w->err.message);
+        FAIL_OF(w->err.status, "%s: %s", topic, w->err.message);
     return position;
 }
 
@@ -53,7 +53,7 @@ static void read_on(reading *rd, const char *topic, uint64_t after, size_t max)
     rd->count = 0;
     if (rd->st->ops->log->read(rd->st, topic, after, max, soon(), on_entry, rd,
                                &rd->w->err) != DIBS_OK)
-        fail_msg("%s: %s", topic, rd->w->err.message);
+        FAIL_OF(rd->w->err.status, "%s: %s", topic, rd->w->err.message);
 }
 
 static void entries_are_read_in_order_over_many_pages(void **state)
