@@ -221,7 +221,7 @@ static dibs_status start_parts(dibs__serve *sv, dibs_error *err)
 
     sv->hub.look = &sv->look;
     if (rc == DIBS_OK)
-        rc = dibs__serve_viewer_init(&sv->viewer, sv->cl, &sv->log,
+        rc = dibs__serve_viewer_init(&sv->viewer, sv->opts, &sv->log,
                                      dibs__serve_feed_told, sv, err);
     sv->hub.viewer = &sv->viewer;
     if (rc == DIBS_OK)

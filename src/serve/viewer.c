@@ -2,16 +2,19 @@
 /* SPDX-License-Identifier: MIT */
 #include "serve/viewer.h"
 #include "base/cond.h"
+#include <dibs/client.h>
 
 enum { RETRY_MS = 2000 };
 
 dibs_status
-dibs__serve_viewer_init(dibs__serve_viewer *viewer, dibs_client *cl,
-                        dibs__serve_log *log, dibs__viewer_fn *heard, void *arg,
-                        dibs_error *err)
+dibs__serve_viewer_init(dibs__serve_viewer *viewer,
+                        const dibs__serve_opts *opts, dibs__serve_log *log,
+                        dibs__viewer_fn *heard, void *arg, dibs_error *err)
 {
-    *viewer =
-        (dibs__serve_viewer){.cl = cl, .log = log, .heard = heard, .arg = arg};
+    *viewer = (dibs__serve_viewer){.opts = opts,
+                                   .log = log,
+                                   .heard = heard,
+                                   .arg = arg};
     return dibs__life_init(&viewer->life, "the viewer of leases", err);
 }
 
@@ -26,15 +29,29 @@ static bool is_wanted(const dibs__serve_viewer *viewer)
     return viewer->wanted && !viewer->life.stop;
 }
 
+static dibs_status open_client(dibs__serve_viewer *viewer, dibs_error *err)
+{
+    const dibs_client_opts client = {.size = sizeof(client),
+                                     .prefix = viewer->opts->prefix,
+                                     .label = "serve",
+                                     .timeout_ms = viewer->opts->timeout_ms,
+                                     .lazy = true};
+
+    return viewer->cl ? DIBS_OK
+                      : dibs_open(viewer->opts->url, &client, &viewer->cl, err);
+}
+
 /* Until nobody listens any more, or it fails. Locks: viewer->life.mutex, let go
  * meanwhile. */
 static dibs_status view(dibs__serve_viewer *viewer, dibs_error *err)
 {
-    dibs_viewer *vw;
+    dibs_viewer *vw = NULL;
     dibs_status rc;
 
     pthread_mutex_unlock(&viewer->life.mutex);
-    rc = dibs_viewer_new(viewer->cl, &vw, err);
+    rc = open_client(viewer, err);
+    if (rc == DIBS_OK)
+        rc = dibs_viewer_new(viewer->cl, &vw, err);
     pthread_mutex_lock(&viewer->life.mutex);
     viewer->viewer = vw;
     while (rc == DIBS_OK && is_wanted(viewer)) {
@@ -78,6 +95,7 @@ static void *viewer_main(void *arg)
         said = rc;
     }
     pthread_mutex_unlock(&viewer->life.mutex);
+    dibs_close(viewer->cl);
     return NULL;
 }
 

@@ -2,35 +2,36 @@
  *
  *     nobody listens --> rests;  somebody does --> views --> told to `heard`
  *
- * Owns its thread. */
+ * Owns its thread, and a client of its own: one that listens has a doorbell, and leases
+ * that requests take through the daemon's client would seem to listen too. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_SERVE_VIEWER_H
 #define DIBS_SERVE_VIEWER_H
 
 #include "serve/life.h"
 #include "serve/log.h"
+#include "serve/serve.h"
 #include <dibs/viewer.h>
 
 /* Called on the viewer's thread. */
 typedef void dibs__viewer_fn(void *arg, const dibs_lease_event *event);
 
 typedef struct dibs__serve_viewer {
-    dibs_client *cl;      /* borrowed, as the next */
-    dibs__serve_log *log; /* says once why it hears nothing */
+    const dibs__serve_opts *opts; /* borrowed, as the next */
+    dibs__serve_log *log;         /* says once why it hears nothing */
     dibs__viewer_fn *heard;
     void *arg;
 
+    dibs_client *cl;       /* of the thread; NULL until it is wanted */
     dibs__serve_life life; /* its mutex is for all below */
     dibs_viewer *viewer;   /* NULL: it does not view */
     bool wanted;
 } dibs__serve_viewer;
 
 /* End with dibs__serve_viewer_fini(), which may also follow a failure. */
-DIBS_MUST_CHECK dibs_status dibs__serve_viewer_init(dibs__serve_viewer *viewer,
-                                                    dibs_client *cl,
-                                                    dibs__serve_log *log,
-                                                    dibs__viewer_fn *heard,
-                                                    void *arg, dibs_error *err);
+DIBS_MUST_CHECK dibs_status dibs__serve_viewer_init(
+    dibs__serve_viewer *viewer, const dibs__serve_opts *opts,
+    dibs__serve_log *log, dibs__viewer_fn *heard, void *arg, dibs_error *err);
 void dibs__serve_viewer_fini(dibs__serve_viewer *viewer);
 
 /* A stop without a start is a no-op. */
