@@ -19,7 +19,7 @@ static void check_again(const dibs__view_line *line)
     dibsx_buf out;
     char *all, *at;
 
-    dibsx_buf_init(&out, SIZE_MAX / 2);
+    dibsx_buf_init(&out, 1 << 20);
     dibsx_buf_printf(&out,
                      "%s\t%" PRIu64 "\t%s\t%" PRId64 "\t%" PRId64 "\t%s\t%s\n",
                      kinds[line->kind], line->fence, line->mode, line->span_ms,
