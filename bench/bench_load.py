@@ -74,8 +74,13 @@ class Caller:
         headers = {"Authorization": "Bearer " + token}
         if text is not None:
             headers["Content-Type"] = "application/json"
-        self.link.request(method, path, text, headers)
-        answer = self.link.getresponse()
+        try:
+            self.link.request(method, path, text, headers)
+            answer = self.link.getresponse()
+        except (ConnectionError, http.client.HTTPException):  # it was idle, and had to make room
+            self.link.close()
+            self.link.request(method, path, text, headers)
+            answer = self.link.getresponse()
         said = answer.read()
         return answer.status, json.loads(said) if said else {}
 
@@ -183,7 +188,8 @@ def measure_sessions(url):
     with daemon_on(url) as daemon:
         call = Caller(daemon)
         tokens = add_tokens(daemon, SESSIONS // OF_A_TOKEN)
-        sessions = [Session(call, tokens[i % len(tokens)], i, LEASES) for i in range(SESSIONS)]
+        # The first must live until the last is made.
+        sessions = [Session(call, tokens[i % len(tokens)], i, LEASES, 120000) for i in range(SESSIONS)]
         lost = sum(session.beat(call) for session in sessions)
         usage, rounds = Usage(daemon.process.pid), 0
         while rounds * 5 < SECONDS:
