@@ -109,9 +109,9 @@ struct dibs_client {
      * child cannot use them: the client is its parent's. */
     unsigned char owner_bits[DIBS__OWNERS_AHEAD][(DIBS_OWNER_SIZE - 1) / 2];
     unsigned int owner_bits_left;
-    struct dibs__name_table *name_table;     /* NULL until needed */
-    struct dibs__shared_stats *shared_stats; /* NULL until needed */
-    bool share_stats;                        /* dibs_client_opts.share_stats */
+    struct dibs__name_table *name_table; /* NULL until needed */
+    struct dibs__sharing *shared_stats;  /* NULL until needed */
+    bool share_stats;                    /* dibs_client_opts.share_stats */
     struct dibs__shared_events *shared_events; /* NULL until needed */
     bool share_events;               /* dibs_client_opts.share_events */
     struct dibs__worker *worker;     /* NULL until needed */

@@ -7,7 +7,7 @@
  *                                                              gathered for BELIEF_MS
  *              the store does not say                       --> as it was; counted
  *
- *   (1) There is one round at a time. It asks for viewers once in BELIEF_MS at most.
+ *   (1) A round (sharing.h) asks for viewers once in BELIEF_MS at most.
  *   (2) Events that viewers do not get, because there were too many or the store did not
  *       answer, are counted, and the next message says so.
  *
@@ -17,14 +17,12 @@
 #include "core/stats/shared_events.h"
 
 #include "base/alloc.h"
-#include "core/attach.h"
 #include "core/lease_event.h"
 #include "core/log.h"
 #include "core/names.h"
 #include "core/reach.h"
-#include "core/timer.h"
+#include "core/stats/sharing.h"
 #include "core/who.h"
-#include "core/worker.h"
 #include <dibs/state.h>
 #include <stdio.h>
 #include <string.h>
@@ -48,15 +46,11 @@ typedef struct gathered {
 } gathered;
 
 struct dibs__shared_events {
-    dibs__attached attached; /* first, so that one is the other */
-    dibs__timer timer;       /* when the next round is due */
-    dibs__job round;
+    dibs__sharing sharing; /* first, so that one is the other */
     gathered *events;      /* NULL: none */
     uint64_t dropped;      /* since the last message */
     bool viewed;           /* there were viewers when it last looked, */
     dibsx_nsec look_again; /* ... and that is believed until then */
-    bool sharing;          /* a worker is in a round */
-    bool stopping;
 };
 
 typedef struct dibs__shared_events shared_events;
@@ -136,8 +130,9 @@ static uint64_t send_events(dibs_client *cl, const gathered *events,
 }
 
 /* Locks: cl->mutex, let go meanwhile. */
-static void share_all(dibs_client *cl, shared_events *se, dibsx_nsec deadline)
+static void share_all(dibs_client *cl, dibs__sharing *sh, dibsx_nsec deadline)
 {
+    shared_events *se = (shared_events *)(void *)sh;
     gathered *events = se->events;
     uint64_t dropped = se->dropped;
     bool look = dibsx_now() >= se->look_again;
@@ -164,66 +159,26 @@ static void share_all(dibs_client *cl, shared_events *se, dibsx_nsec deadline)
         se->dropped += dropped;
 }
 
-/* Thread: a worker. Locks: cl->mutex, let go meanwhile. */
-static void share_round(dibs_client *cl, dibs__job *job)
+static void free_shared_events(dibs_client *cl, dibs__sharing *sh)
 {
-    shared_events *se = cl->shared_events;
-
-    (void)job;
-    se->sharing = true;
-    share_all(cl, se, dibs__client_deadline(cl, dibsx_now()));
-    se->sharing = false;
-    pthread_cond_broadcast(&cl->over);
-}
-
-/* While a round is under way, and if no worker can be started, it is tried again later. */
-static void begin_round(dibs_client *cl, dibs__timer *timer, dibsx_nsec now)
-{
-    shared_events *se = cl->shared_events;
-
-    if (se->sharing || !dibs__worker_add(cl, &se->round))
-        dibs__timer_set(cl, timer, dibsx_after_ms(now, PAUSE_MS));
-}
-
-static void stop_sharing(dibs_client *cl, dibs__attached *at)
-{
-    shared_events *se = (shared_events *)(void *)at;
-
-    pthread_mutex_lock(&cl->mutex);
-    se->stopping = true;
-    while (se->sharing || se->round.queued)
-        pthread_cond_wait(&cl->over, &cl->mutex);
-    share_all(cl, se, dibsx_after_ms(dibsx_now(), CLOSE_MS));
-    pthread_mutex_unlock(&cl->mutex);
-}
-
-static void free_shared_events(dibs_client *cl, dibs__attached *at)
-{
-    shared_events *se = (shared_events *)(void *)at;
+    shared_events *se = (shared_events *)(void *)sh;
 
     cl->shared_events = NULL;
     dibsx_free(se->events);
-    dibsx_free(se);
 }
+
+static const dibs__sharing_ops sharing_ops = {.pause_ms = PAUSE_MS,
+                                              .close_ms = CLOSE_MS,
+                                              .share = share_all,
+                                              .free = free_shared_events};
 
 /* Made when it is first needed; NULL: no memory. */
 static shared_events *shared_events_of(dibs_client *cl)
 {
-    shared_events *se = cl->shared_events;
-
-    if (se || (se = dibsx_zalloc(sizeof(*se))) == NULL)
-        return se;
-    if (!dibs__timer_reserve(cl, 1)) {
-        dibsx_free(se);
-        return NULL;
-    }
-    se->timer.fire = begin_round;
-    se->round.run = share_round;
-    se->attached.stop = stop_sharing;
-    se->attached.free = free_shared_events;
-    dibs__attach(cl, &se->attached);
-    cl->shared_events = se;
-    return se;
+    if (!cl->shared_events)
+        cl->shared_events =
+            dibs__sharing_new(cl, sizeof(shared_events), &sharing_ops);
+    return cl->shared_events;
 }
 
 /* Room for one more event; NULL: it is dropped, and counted. */
@@ -242,7 +197,7 @@ static bool
 is_worth_it(const dibs_lock *lock, const shared_events *se, dibsx_nsec now)
 {
     return lock->st == lock->cl->st && lock->doubt != DIBS__ADOPTED &&
-           !se->stopping && (se->viewed || now >= se->look_again);
+           !se->sharing.stopping && (se->viewed || now >= se->look_again);
 }
 
 /* Locks: cl->mutex. */
@@ -276,7 +231,5 @@ void dibs__shared_events_add(dibs_lock *lock, dibs_lease_event_kind kind,
         event->at_ms = now / DIBSX_MS;
         fill_event(lock, event);
     }
-    if (!dibs__timer_is_set(&se->timer) &&
-        dibs__timer_ready(cl, NULL) == DIBS_OK)
-        dibs__timer_set(cl, &se->timer, dibsx_after_ms(now, PAUSE_MS));
+    dibs__sharing_due(cl, &se->sharing);
 }

@@ -9,13 +9,11 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "core/attach.h"
 #include "core/log.h"
 #include "core/names.h"
 #include "core/reach.h"
 #include "core/stats/name_table.h"
-#include "core/timer.h"
-#include "core/worker.h"
+#include "core/stats/sharing.h"
 #include <dibs/state.h>
 #include <stdio.h>
 #include <string.h>
@@ -35,16 +33,6 @@ typedef struct fresh_counts {
     char name[DIBS_NAME_MAX + 1];
     dibs__counts counts;
 } fresh_counts;
-
-struct dibs__shared_stats {
-    dibs__attached attached; /* first, so that one is the other */
-    dibs__timer timer;       /* when the next round is due */
-    dibs__job round;
-    bool sharing; /* a worker is in a round */
-    bool stopping;
-};
-
-typedef struct dibs__shared_stats shared_stats;
 
 static size_t count_fresh(const dibs__name_table *table)
 {
@@ -184,12 +172,13 @@ static bool is_hopeless(dibs_status rc)
 }
 
 /* Locks: cl->mutex, let go meanwhile. */
-static void share_all(dibs_client *cl, dibsx_nsec deadline)
+static void share_all(dibs_client *cl, dibs__sharing *sh, dibsx_nsec deadline)
 {
     size_t count;
     fresh_counts *list = take_fresh(cl, &count);
     bool given_up = false;
 
+    (void)sh;
     pthread_mutex_unlock(&cl->mutex);
     for (size_t i = 0; i < count; i++) {
         dibs_status rc = DIBS_UNAVAIL;
@@ -211,72 +200,21 @@ static void share_all(dibs_client *cl, dibsx_nsec deadline)
     pthread_mutex_lock(&cl->mutex);
 }
 
-/* Thread: a worker. Locks: cl->mutex, let go meanwhile. */
-static void share_round(dibs_client *cl, dibs__job *job)
+static void forget_shared_stats(dibs_client *cl, dibs__sharing *sh)
 {
-    shared_stats *ss = cl->shared_stats;
-
-    (void)job;
-    ss->sharing = true;
-    share_all(cl, dibs__client_deadline(cl, dibsx_now()));
-    ss->sharing = false;
-    pthread_cond_broadcast(&cl->over);
-}
-
-/* If no worker can be started, the round is tried again later. */
-static void begin_round(dibs_client *cl, dibs__timer *timer, dibsx_nsec now)
-{
-    if (!dibs__worker_add(cl, &cl->shared_stats->round))
-        dibs__timer_set(cl, timer, dibsx_after_ms(now, PAUSE_MS));
-}
-
-/* Shares what is left. A round that is under way has its own timeout, which ends
- * before this one. */
-static void stop_sharing(dibs_client *cl, dibs__attached *at)
-{
-    shared_stats *ss = (shared_stats *)(void *)at;
-    dibsx_nsec until = dibs__client_deadline(cl, dibsx_now());
-
-    pthread_mutex_lock(&cl->mutex);
-    ss->stopping = true;
-    while (ss->sharing || ss->round.queued)
-        pthread_cond_wait(&cl->over, &cl->mutex);
-    share_all(cl, until);
-    pthread_mutex_unlock(&cl->mutex);
-}
-
-static void free_shared_stats(dibs_client *cl, dibs__attached *at)
-{
+    (void)sh;
     cl->shared_stats = NULL;
-    dibsx_free(at);
 }
 
-/* Made when it is first needed; NULL: no memory. */
-static shared_stats *shared_stats_of(dibs_client *cl)
-{
-    shared_stats *ss = cl->shared_stats;
-
-    if (ss || (ss = dibsx_zalloc(sizeof(*ss))) == NULL)
-        return ss;
-    if (!dibs__timer_reserve(cl, 1)) {
-        dibsx_free(ss);
-        return NULL;
-    }
-    ss->timer.fire = begin_round;
-    ss->round.run = share_round;
-    ss->attached.stop = stop_sharing;
-    ss->attached.free = free_shared_stats;
-    dibs__attach(cl, &ss->attached);
-    cl->shared_stats = ss;
-    return ss;
-}
+static const dibs__sharing_ops sharing_ops = {.pause_ms = PAUSE_MS,
+                                              .share = share_all,
+                                              .free = forget_shared_stats};
 
 void dibs__shared_stats_note(dibs_client *cl)
 {
-    shared_stats *ss = shared_stats_of(cl);
-
-    if (!ss || ss->stopping || dibs__timer_is_set(&ss->timer))
-        return;
-    if (dibs__timer_ready(cl, NULL) == DIBS_OK)
-        dibs__timer_set(cl, &ss->timer, dibsx_after_ms(dibsx_now(), PAUSE_MS));
+    if (!cl->shared_stats)
+        cl->shared_stats =
+            dibs__sharing_new(cl, sizeof(dibs__sharing), &sharing_ops);
+    if (cl->shared_stats)
+        dibs__sharing_due(cl, cl->shared_stats);
 }
