@@ -13,6 +13,7 @@ static const dibs__field fields[] = {
     DIBS__NUMBER("anchor", I64, dibs__job_state, anchor_s),
     DIBS__NUMBER("mark", I64, dibs__job_state, mark_s),
     DIBS__NUMBER("mark_local", I64, dibs__job_state, mark_local_s),
+    DIBS__NUMBER("resets", U64, dibs__job_state, resets),
     DIBS__NUMBER("next", I64, dibs__job_state, next_s),
     DIBS__NUMBER("next_local", I64, dibs__job_state, next_local_s),
     DIBS__TEXT("tzdata", dibs__job_state, tzdata),

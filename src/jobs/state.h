@@ -21,6 +21,7 @@ typedef struct dibs__job_state {
     char set[DIBS__JOB_NAME_SIZE];  /* that the job belongs to */
     int64_t anchor_s;               /* @every counts from it */
     int64_t mark_s, mark_local_s;   /* dealt with; 0: nothing yet */
+    uint64_t resets;                /* how often a user set the mark back */
     int64_t next_s, next_local_s;   /* 0: none is due */
     char tzdata[DIBS__TZDATA_SIZE]; /* by which next was found */
     int64_t due_us; /* its number in the index of what is due; 0: not in it */

@@ -116,6 +116,7 @@ void dibs__tick_reset(const dibs__job *job, dibs__job_state *state,
 
     if (!state->anchor_s)
         state->anchor_s = now_s;
+    state->resets += now_s < state->mark_s;
     set_mark(job, state, tk, now_s, now_s + dibs__zone_offset(tk->zone, now_s));
 }
 
@@ -142,7 +143,11 @@ void dibs__job_unpause(const dibs__job *job, dibs__job_state *state,
     state->paused = false;
     state->paused_by[0] = state->note[0] = '\0';
     state->paused_until_us = 0;
-    dibs__tick_reset(job, state, tk, now_us);
+    /* A clock that was set back makes nothing run twice. */
+    if (now_us / SECOND_US < state->mark_s)
+        set_next(job, state, tk);
+    else
+        dibs__tick_reset(job, state, tk, now_us);
 }
 
 /* The ticks after the mark up to now. */
@@ -264,11 +269,16 @@ static dibs_status make_run(dibs__scene *sc, const dibs__ticker *tk,
     return rc;
 }
 
-/* Rule 13. */
+/* Rule 13: the store has lost the mark that this node has seen. A user may set it back,
+ * and then counts that: so a reset that was lost is written back, too. */
 static bool write_back(dibs__scene *sc, const dibs__ticker *tk)
 {
-    if (sc->state->mark_s >= tk->seen_s)
+    dibs__job_state *state = sc->state;
+
+    if (state->resets > tk->seen_resets ||
+        (state->resets == tk->seen_resets && state->mark_s >= tk->seen_s))
         return false;
+    state->resets = tk->seen_resets;
     set_mark(sc->job, sc->state, tk, tk->seen_s, tk->seen_local_s);
     return true;
 }

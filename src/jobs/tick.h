@@ -32,6 +32,7 @@ typedef struct dibs__ticker {
     const char *hash;   /* of the definition */
     int64_t seen_s;     /* rule 13: the highest mark seen, and its local time */
     int64_t seen_local_s;
+    uint64_t seen_resets; /* ... after so many resets */
 } dibs__ticker;
 
 /* A fixed part of the job's jitter, from the names of its board and its own. */
@@ -42,8 +43,10 @@ bool dibs__job_next(const dibs__job *job, const dibs__job_state *state,
                     const dibs__zone *zone, int64_t after_s,
                     int64_t after_local_s, dibs__tick *out);
 
-/* The mark is now, and the next tick is the first after it: of a new schedule, after a
- * pause, and when a user asks for it. A job that is paused or not enabled has none. */
+/* The mark is now, and the next tick is the first after it: of a new schedule, and when a
+ * user asks for it. If that is before the mark, since the clock of the store was set back,
+ * nodes that have seen the mark let it count no more. A job that is paused or not enabled
+ * has no next tick. */
 void dibs__tick_reset(const dibs__job *job, dibs__job_state *state,
                       const dibs__ticker *tk, int64_t now_us);
 

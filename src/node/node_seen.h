@@ -24,10 +24,11 @@ typedef struct dibs__node_known {
     dibsx_nsec until;
 } dibs__node_known;
 
-/* Rule 13: the highest mark that this node has seen of a job. */
+/* Rule 13: the highest mark that this node has seen of a job since its latest reset. */
 typedef struct dibs__node_mark {
     char job[DIBS__JOB_NAME_SIZE];
     int64_t mark_s, local_s;
+    uint64_t resets;
     unsigned stale; /* ticks that were refused since the last that was not */
 } dibs__node_mark;
 

@@ -60,8 +60,10 @@ static void note_mark(dibs__node *node, const dibs__job_state *state)
 {
     dibs__node_mark *mark = find_mark(node, state->job);
 
-    if (!mark || state->mark_s <= mark->mark_s)
+    if (!mark || state->resets < mark->resets ||
+        (state->resets == mark->resets && state->mark_s <= mark->mark_s))
         return;
+    mark->resets = state->resets;
     mark->mark_s = state->mark_s;
     mark->local_s = state->mark_local_s;
 }
@@ -117,6 +119,7 @@ take_tick(dibs__node *node, tick *t, const char *tzdata, const dibs__zone *zone)
     tk.jitter_us = dibs__job_jitter_us(t->st.sc.job, node->board->name);
     tk.seen_s = mark->mark_s;
     tk.seen_local_s = mark->local_s;
+    tk.seen_resets = mark->resets;
     memcpy(hash, t->st.state.hash, sizeof(hash));
     note_mark(node, &t->st.state);
     if (!refresh_next(&t->st, &tk))

@@ -584,30 +584,55 @@ class Engine(unittest.TestCase):
             wait_until(lambda run=run: daemon.get("/v1/runs/" + run).json["state"] == "OK", "another run")
         self.assertEqual(daemon.get("/v1/runs/" + again).json["steps"][0]["state"], "RETRY")
 
+    def set_clock(self, ahead_s):
+        """Of the embedded store, which has that of its processes."""
+        clock = self.folder + "/clock"
+        with open(clock, "r+b" if os.path.exists(clock) else "wb") as file:
+            file.write(struct.pack("=qq", ahead_s * 1000000, 0))
+
+    def start_with_clock(self):
+        self.set_clock(0)
+        daemon = self.start(env={"LD_PRELOAD": os.environ["DIBS_CLOCK_SHIM"], "CLOCK_SHIM": self.folder + "/clock"})
+        wait_until(lambda: daemon.get("/v1/nodes").json["total"] == 1, "the node")
+        return daemon
+
+    @unittest.skipUnless("DIBS_CLOCK_SHIM" in os.environ and not URL, "the clock of the daemon is not that of the store")
+    def test_a_reset_goes_on_after_the_clock_was_set_back(self):
+        """An operator who does not want to wait until the clock has caught up."""
+        jobs = ("each", "every")
+        self.write("  each: {schedule: '* * * * * *', run: ['true']}\n  every: {schedule: '@every 1s', run: ['true']}\n")
+        daemon = self.start_with_clock()
+
+        def ticks(job):
+            items = daemon.get("/v1/runs", query={"job": job, "limit": 100}).json["items"]
+            return [run["tick_at"] for run in items if run.get("tick_at") and run["state"] == "OK"]
+
+        for job in jobs:
+            wait_until(lambda job=job: ticks(job), f"a tick of {job}")
+        self.set_clock(-3600)
+        wait_until(lambda: "the clock of the store was set back" in daemon.log_text(), "the news of the step")
+        firsts = {job: min(ticks(job)) for job in jobs}
+        for job in jobs:
+            daemon.dibs("job", "reset", job, "--board", self.board)
+            wait_until(lambda job=job: min(ticks(job)) < firsts[job], f"a tick of {job} by the clock as it is now")
+            self.assertEqual(len(ticks(job)), len(set(ticks(job))), "no tick twice")
+
     @unittest.skipUnless("DIBS_CLOCK_SHIM" in os.environ and not URL, "the clock of the daemon is not that of the store")
     def test_a_clock_that_is_set_back_is_announced(self):
-        clock = self.folder + "/clock"
-
-        def set_clock(ahead_s):
-            with open(clock, "r+b" if os.path.exists(clock) else "wb") as file:
-                file.write(struct.pack("=qq", ahead_s * 1000000, 0))
-
         def behind():
             found = re.search(r"^dibs_backend_clock_behind_seconds (\S+)$", daemon.get("/metrics").text, re.M)
             return float(found.group(1))
 
-        set_clock(0)
-        daemon = self.start(env={"LD_PRELOAD": os.environ["DIBS_CLOCK_SHIM"], "CLOCK_SHIM": clock})
-        wait_until(lambda: daemon.get("/v1/nodes").json["total"] == 1, "the node")
+        daemon = self.start_with_clock()
         self.assertEqual(behind(), 0)
         self.assertNotIn("clock", daemon.get("/readyz?verbose").text)
-        set_clock(-3600)
+        self.set_clock(-3600)
         wait_until(lambda: "the clock of the store was set back" in daemon.log_text(), "the news of the step")
         self.assertTrue(0 < behind() < 3700, behind())
         answer = daemon.get("/readyz?verbose")
         self.assertEqual(answer.status, 200)
         self.assertRegex(answer.text, r"\[-\]clock of the store was set back: jobs wait \d+ s for it")
-        set_clock(0)
+        self.set_clock(0)
         wait_until(lambda: "the clock of the store has caught up" in daemon.log_text(), "its end")
         wait_until(lambda: behind() == 0, "no clock behind")
 

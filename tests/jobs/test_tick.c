@@ -180,6 +180,46 @@ static void test_mark_is_written_back(void **unused)
     done();
 }
 
+/* A user sets the mark back: a node that has seen the higher one obeys. If the store has
+ * lost that, the node that saw it writes it back. */
+static void test_reset_sets_the_mark_back(void **unused)
+{
+    (void)unused;
+    make_job(DIBS__MISFIRE_RUN_ONCE);
+    tk.seen_s = tk.seen_local_s = 1020;
+    state.mark_s = state.mark_local_s = 1020;
+    dibs__tick_reset(&job, &state, &tk, 905 * US);
+    assert_int_equal(state.resets, 1);
+    assert_int_equal(state.next_s, 910);
+    assert_status(take(910 * US), DIBS_OK);
+    assert_int_equal(run.tick_s, 910);
+    done();
+    make_job(DIBS__MISFIRE_RUN_ONCE);
+    state.mark_s = state.mark_local_s = 1020;
+    dibs__tick_refresh(&job, &state, &tk);
+    tk.seen_s = tk.seen_local_s = 910;
+    tk.seen_resets = 1;
+    assert_status(take(1030 * US), DIBS_OK);
+    assert_string_equal(run.id, "");
+    assert_int_equal(state.mark_s, 910);
+    assert_int_equal(state.resets, 1);
+    done();
+}
+
+/* The end of a pause is no reset: what has run does not run again. */
+static void test_unpause_after_the_clock_was_set_back(void **unused)
+{
+    (void)unused;
+    make_job(DIBS__MISFIRE_RUN_ONCE);
+    state.mark_s = state.mark_local_s = 1020;
+    dibs__job_pause(&state, "me", "repair", 0);
+    dibs__job_unpause(&job, &state, &tk, 905 * US);
+    assert_int_equal(state.mark_s, 1020);
+    assert_int_equal(state.next_s, 1030);
+    assert_int_equal(state.resets, 0);
+    done();
+}
+
 static void test_pause(void **unused)
 {
     (void)unused;
@@ -343,6 +383,8 @@ int main(void)
         cmocka_unit_test(test_run_all),
         cmocka_unit_test(test_jitter_is_fixed),
         cmocka_unit_test(test_mark_is_written_back),
+        cmocka_unit_test(test_reset_sets_the_mark_back),
+        cmocka_unit_test(test_unpause_after_the_clock_was_set_back),
         cmocka_unit_test(test_pause),
         cmocka_unit_test(test_forbid_counts_what_it_skips),
         cmocka_unit_test(test_queue_counts_what_it_skips),
