@@ -4,7 +4,7 @@
 #include "base/cond.h"
 #include <dibs/client.h>
 
-enum { RETRY_MS = 2000 };
+enum { RETRY_MS = 2000, LINGER_MS = 10000 };
 
 dibs_status
 dibs__serve_viewer_init(dibs__serve_viewer *viewer,
@@ -26,7 +26,8 @@ void dibs__serve_viewer_fini(dibs__serve_viewer *viewer)
 /* Locks: viewer->life.mutex. */
 static bool is_wanted(const dibs__serve_viewer *viewer)
 {
-    return viewer->wanted && !viewer->life.stop;
+    return !viewer->life.stop &&
+           (viewer->wanted || dibsx_now() < viewer->rest_at);
 }
 
 static dibs_status open_client(dibs__serve_viewer *viewer, dibs_error *err)
@@ -41,7 +42,7 @@ static dibs_status open_client(dibs__serve_viewer *viewer, dibs_error *err)
                       : dibs_open(viewer->opts->url, &client, &viewer->cl, err);
 }
 
-/* Until nobody listens any more, or it fails. Locks: viewer->life.mutex, let go
+/* Until nobody has listened for a while, or it fails. Locks: viewer->life.mutex, let go
  * meanwhile. */
 static dibs_status view(dibs__serve_viewer *viewer, dibs_error *err)
 {
@@ -58,9 +59,11 @@ static dibs_status view(dibs__serve_viewer *viewer, dibs_error *err)
         dibs_lease_event event;
 
         pthread_mutex_unlock(&viewer->life.mutex);
-        rc = dibs_viewer_next(vw, -1, &event, err);
+        rc = dibs_viewer_next(vw, LINGER_MS, &event, err);
         if (rc == DIBS_OK)
             viewer->heard(viewer->arg, &event);
+        else if (rc == DIBS_TIMEOUT)
+            rc = DIBS_OK;
         pthread_mutex_lock(&viewer->life.mutex);
     }
     viewer->viewer = NULL;
@@ -108,8 +111,12 @@ dibs__serve_viewer_start(dibs__serve_viewer *viewer, dibs_error *err)
 
 void dibs__serve_viewer_stop(dibs__serve_viewer *viewer)
 {
-    if (viewer->life.runs)
-        dibs__serve_viewer_want(viewer, false);
+    if (viewer->life.runs) {
+        pthread_mutex_lock(&viewer->life.mutex);
+        viewer->life.stop = true;
+        dibs_viewer_cancel(viewer->viewer);
+        pthread_mutex_unlock(&viewer->life.mutex);
+    }
     dibs__life_stop(&viewer->life);
 }
 
@@ -117,8 +124,7 @@ void dibs__serve_viewer_want(dibs__serve_viewer *viewer, bool wanted)
 {
     pthread_mutex_lock(&viewer->life.mutex);
     viewer->wanted = wanted;
-    if (!wanted)
-        dibs_viewer_cancel(viewer->viewer);
+    viewer->rest_at = dibsx_after_ms(dibsx_now(), LINGER_MS);
     pthread_cond_broadcast(&viewer->life.cond);
     pthread_mutex_unlock(&viewer->life.mutex);
 }

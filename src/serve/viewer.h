@@ -1,6 +1,9 @@
 /* viewer.h - hears what clients tell of their leases, while anybody listens to events.
  *
- *     nobody listens --> rests;  somebody does --> views --> told to `heard`
+ *     somebody listens --> views --> told to `heard`;  nobody has for a while --> rests
+ *
+ * A page that is loaded anew closes its stream and opens the next: the viewer goes on
+ * meanwhile, so that nothing is missed.
  *
  * Owns its thread, and a client of its own: one that listens has a doorbell, and leases
  * that requests take through the daemon's client would seem to listen too. */
@@ -26,6 +29,7 @@ typedef struct dibs__serve_viewer {
     dibs__serve_life life; /* its mutex is for all below */
     dibs_viewer *viewer;   /* NULL: it does not view */
     bool wanted;
+    dibsx_nsec rest_at; /* when it rests, unless it is wanted */
 } dibs__serve_viewer;
 
 /* End with dibs__serve_viewer_fini(), which may also follow a failure. */

@@ -372,10 +372,8 @@ class Events(SessionCase):
         self.assertEqual(other.next()[0], "reset")
         self.assertEqual(Stream(self, "/v1/events?topics=none").answer.status, 400)
 
-
-    def test_a_short_hold_is_told_by_its_client(self):
-        """Of a hold that no look sees, the feed has both ends, and each once."""
-        stream = Stream(self, "/v1/events?topics=feed&prefix=" + self.name())
+    def hear_short_holds(self, stream):
+        """Holds until both ends of one were told by its client; all that the stream told."""
         told = []
         over = threading.Event()
 
@@ -393,12 +391,33 @@ class Events(SessionCase):
             self.daemon.dibs("run", "--share-events", "--owner", "desk", self.name(), "--", "true")
             self.daemon.dibs("run", self.name("-alone"), "--", "true")
         reader.join()
+        return told
+
+    def test_a_short_hold_is_told_by_its_client(self):
+        """Of a hold that no look sees, the feed has both ends, and each once."""
+        told = self.hear_short_holds(Stream(self, "/v1/events?topics=feed&prefix=" + self.name()))
         ends = [(event["name"], event["fence"], event["kind"] == "acquired") for event in told]
         self.assertEqual(len(ends), len(set(ends)), told)
         for event in told:
             if event["seen"] == "client":
                 self.assertEqual((event["name"], event["label"], event["mode"]), (self.name(), "desk", "exclusive"), event)
         self.assertNotIn("dibs.viewers", self.daemon.get("/v1/state", role="read").text)
+
+    def test_a_hold_between_two_streams_is_told(self):
+        """A page that is loaded anew misses no short hold."""
+        path = "/v1/events?topics=feed&prefix=" + self.name()
+        stream = Stream(self, path)
+        self.hear_short_holds(stream)
+        seen = stream.id
+        stream.connection.close()
+        between = self.name("-between")
+        self.daemon.dibs("run", "--share-events", between, "--", "true")
+        again = Stream(self, path, **{"Last-Event-ID": seen})
+        told = {}
+        while between not in told or told[between] != "released":
+            event = again.next("feed")[1]
+            if event["seen"] == "client":
+                told[event["name"]] = event["kind"]
 
     def test_a_lease_that_a_request_leaves_goes_on(self):
         """The daemon does not keep what it acquires for others, and does not call that released."""
