@@ -1,6 +1,7 @@
 """What the tests of `dibs run` share: a store of their own, holders, process trees."""
 # SPDX-License-Identifier: MIT
 import atexit
+import contextlib
 import fcntl
 import json
 import os
@@ -21,8 +22,8 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from pace import PACE, NotInTime, in_time, main, span  # noqa: E402
 
 __all__ = ["DIBS", "LOST", "NO_CGROUP", "PACE", "PATIENCE", "POWERLESS", "ROOT", "UNAVAIL", "NotInTime", "RunCase", "alive",
-           "below", "free_base", "guard_of", "in_time", "inside", "main", "may_unshare", "read_stat", "read_text", "span",
-           "wait_until"]
+           "below", "free_base", "guard_of", "in_time", "inside", "main", "may_unshare", "read_stat", "read_text", "signal_all",
+           "span", "wait_until"]
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 DIBS = os.environ.get("DIBS_BIN") or os.path.join(ROOT, "build", "dibs")
@@ -90,6 +91,13 @@ def below(root):
                 found.append(pid)
                 todo.append(pid)
     return found
+
+
+def signal_all(pids, number):
+    """A process that has ended meanwhile needs no signal."""
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)
 
 
 def open_ports():

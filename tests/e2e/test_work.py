@@ -12,7 +12,7 @@ import sqlite3
 import time
 import unittest
 
-from runtools import PACE, NotInTime, alive, below, read_stat
+from runtools import PACE, NotInTime, alive, below, read_stat, signal_all
 from support import PATIENCE, ROOT, Case, main, span, wait_until
 
 FILE = """
@@ -522,12 +522,10 @@ jobs:
         second = self.node("--label", "other", file=file)
         tree = [first.pid, *below(first.pid)]
         stopped_at = time.monotonic()
-        for pid in tree:
-            os.kill(pid, signal.SIGSTOP)
+        signal_all(tree, signal.SIGSTOP)
         # The other node looks meanwhile, and runs what is for it.
         self.ok("job", "start", "here", "--wait")
-        for pid in tree:
-            os.kill(pid, signal.SIGCONT)
+        signal_all(tree, signal.SIGCONT)
         if time.monotonic() - stopped_at > ttl_s / 4:
             raise NotInTime("the node stood still for too long")
         self.write("go", "")
