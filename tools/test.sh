@@ -195,7 +195,8 @@ ahead=$!
 [ $dev -ne 0 ] || step dev "all tests" tests dev
 # Last in turn it would take long beside other work: the steps below build the rest.
 kill -TERM -- "-$ahead" 2>/dev/null
-wait
+# The shell would say that it was terminated.
+{ wait "$ahead"; } 2>/dev/null
 # Three lanes side by side; the first is shown as it goes, the others after it.
 lane asan guard_asan
 lane rest look_at_the_rest
