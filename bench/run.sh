@@ -13,12 +13,14 @@ here=$(dirname "$0")
 repeats=5 memory_pairs=100000 sqlite_pairs=20000 rounds=300 blocks=10
 redis_blocks=100 crew_blocks=20 redis_locks=10000 pg_blocks=30 pg_crew_blocks=5
 wakes=10 crowds=(100 1000) queued=100000 tick_seconds=30 definitions=10000 idle_seconds=60
+calls=5000 bursts=("1000 1" "10000 2")
 renewed=(10000 100000) beside=(100000 1000000) handed=20000 lease_repeats=3 handoff_blocks=10 lines=(8 100)
 if [ "${2:-}" = --quick ]; then
     repeats=1 memory_pairs=5000 sqlite_pairs=1000 rounds=30 blocks=2
     redis_blocks=5 crew_blocks=2 redis_locks=500 pg_blocks=3 pg_crew_blocks=1
     renewed=(1000) beside=(10000) handed=2000 lease_repeats=1 handoff_blocks=1 lines=(8)
     wakes=3 crowds=(100) queued=5000 tick_seconds=3 definitions=100 idle_seconds=3
+    calls=200 bursts=("100 1")
 fi
 work=$(mktemp -d)
 # shellcheck source=bench/common.sh
@@ -206,6 +208,15 @@ read -r rate p50 p95 p99 < <(python3 -B "$here/bench_jobs.py" "$build/dibs" "$po
 row "redis: lateness of a tick" "$rate" "$p50" "$p95" "$p99" "$p99" 50000 "p99 < 50 ms"
 rate=$(python3 -B "$here/bench_jobs.py" "$build/dibs" "$port" idle "$definitions" "$idle_seconds")
 row "redis: 3 idle nodes, $definitions jobs" "$rate" "" "" "" "$rate" 1 "<= 1 request/s"
+read -r started rate < <(repeated "$build/bench/bench_calls" "redis://127.0.0.1:$port" flow "$calls")
+row "redis: runs started" "$started" "" "" "" 0 0 ""
+row "redis: runs of a function, 1 node" "$rate" "" "" "" "$rate" 2000 ">= 2000"
+for burst in "${bursts[@]}"; do
+    read -r jobs count <<<"$burst"
+    read -r rate p50 p95 p99 last \
+        < <(repeats=1 repeated "$build/bench/bench_calls" "redis://127.0.0.1:$port" burst "$jobs" "$count")
+    row "redis: $jobs jobs at once, nodes: $count" "$rate" "$p50" "$p95" "$p99" "$last" 5000000 "last <= 5 s"
+done
 
 # Very many leases of one client. A round of renewals takes ten seconds and more.
 on_leases() { repeats=$lease_repeats repeated "$build/bench/bench_leases" "$port" "$@"; }

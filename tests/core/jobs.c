@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 enum { CALLERS = 20, MEMBERS = 6, LONG_MS = 60000 };
-enum { TOGETHER = 40 };
+enum { TOGETHER = 40, CROWD = 200 };
 
 /* A node of a board of its own, on its own thread and with its own client. */
 typedef struct node {
@@ -165,6 +165,67 @@ static void a_schedule_calls_it(void **state)
     start_node(&n);
     core_until(load_atom, &ticks);
     stop_node(&n);
+}
+
+/* The latest tick of each job that was called. */
+typedef struct crowd {
+    _Atomic(int64_t) ticks[CROWD];
+    atomic_int called, repeated;
+} crowd;
+
+static dibs_status count_tick(dibs_run *run, void *arg, dibs_error *err)
+{
+    crowd *c = arg;
+    const long i = strtol(dibs_run_job(run) + 1, NULL, 10);
+    const int64_t tick_us = dibs_run_tick_us(run);
+    const int64_t before_us = atomic_exchange(&c->ticks[i], tick_us);
+
+    (void)err;
+    if (before_us == 0)
+        atomic_fetch_add(&c->called, 1);
+    else if (tick_us <= before_us)
+        atomic_fetch_add(&c->repeated, 1);
+    return DIBS_OK;
+}
+
+static bool is_whole(void *arg)
+{
+    return atomic_load(&((crowd *)arg)->called) == CROWD;
+}
+
+/* Two nodes share what is due in one instant: each job is called, and no tick twice. */
+static void all_that_are_due_at_once_run_once(void **state)
+{
+    static crowd c;
+    dibs_jobs_opts opts = fast;
+    node defines, helps;
+    char name[16];
+
+    (void)state;
+    memset(&c, 0, sizeof(c));
+    opts.slots = 8;
+    make_node(&defines, core_name(), opts);
+    opts.set = "helps";
+    make_node(&helps, defines.board, opts);
+    CHECK(DIBS_OK,
+          dibs_jobs_function(defines.jobs, "count", count_tick, &c, err));
+    CHECK(DIBS_OK,
+          dibs_jobs_function(helps.jobs, "count", count_tick, &c, err));
+    for (int i = 0; i < CROWD; i++) {
+        snprintf(name, sizeof(name), "j%d", i);
+        CHECK(DIBS_OK,
+              dibs_jobs_define(defines.jobs, name,
+                               DIBS_JOB_OPTS(.call = "count",
+                                             .schedule = "*/5 * * * * *",
+                                             .more = "history: {ok: 1}"),
+                               err));
+    }
+    start_node(&defines);
+    start_node(&helps);
+    core_until(is_whole, &c);
+    stop_node(&helps);
+    stop_node(&defines);
+    assert_int_equal(c.repeated, 0);
 }
 
 /* ---- failures, and how a call is told to stop */
@@ -807,6 +868,7 @@ int core_jobs_tests(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_function_runs_when_its_job_is_started),
         cmocka_unit_test(a_schedule_calls_it),
+        cmocka_unit_test(all_that_are_due_at_once_run_once),
         cmocka_unit_test(a_cancel_reaches_the_call),
         cmocka_unit_test(a_timeout_reaches_the_call),
         cmocka_unit_test(success_counts_after_a_timeout),
