@@ -134,9 +134,12 @@ static const dibs__option options[] = {
              "interface, and print the address of its dashboard. If the port "
              "is in use, or 0, it is another one."},
     {DIBS__SETTING_DATA_URL, .metavar = "URL", .offers = DIBS__URLS,
-     .otherwise =
-         "where the locks are; with redlock:, the first of the servers",
-     .help = "The store of the values, if it is not the store of the locks."},
+     .verbs = "demo,serve",
+     .otherwise = "where the locks are; with redlock:, dibs demo takes the "
+                  "first of the servers",
+     .help = "The store of what is no lock, if it is not the store of the "
+             "locks: state, queues, events and all other nouns, jobs with "
+             "their own locks, and the audit trail."},
     {DIBS__ROW_CHOICE("log-format", "FORMAT", "text|json"), .initial = "text",
      .help = "Log lines for people, or as one JSON object each."},
     {DIBS__ROW_INT("worker", "N", 1, 64), .hidden = true,

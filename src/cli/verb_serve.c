@@ -68,6 +68,7 @@ static int serve(const dibs__command *cmd)
         .reread = reread,
         .reread_arg = cmd,
         .url = dibs__cli_url(cmd),
+        .data_url = dibs__opt_text(cmd, "data-url"),
         .prefix = dibs__opt_text(cmd, "prefix"),
         .timeout_ms = dibs__opt_ms(cmd, "store-timeout"),
         .share_stats = dibs__opt_flag(cmd, "share-stats"),

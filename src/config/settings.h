@@ -78,8 +78,8 @@
     .name = "kill-after", .env = "DIBS_KILL_AFTER", .key = "kill_after",       \
     .type = DIBS__DURATION, .max = DIBS__DAYS(1), .initial = "5s"
 #define DIBS__SETTING_DATA_URL                                                 \
-    .name = "data-url", .env = "DIBS_DATA_URL", .type = DIBS__TEXT,            \
-    .secret = true
+    .name = "data-url", .env = "DIBS_DATA_URL", .key = "data_url",             \
+    .type = DIBS__TEXT, .secret = true
 /* clang-format on */
 
 /* In the order of dibs__settings[]. */

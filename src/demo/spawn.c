@@ -168,8 +168,7 @@ static void add_environment(dibs__demo_line *line, const dibs__demo_opts *opts)
     if (line->listen_fd >= 0)
         line->env[line->env_count++] = line->listen_pid;
     add_url(line, "DIBS_URL", opts->url);
-    if (line->listen_fd < 0)
-        add_url(line, "DIBS_DATA_URL", opts->data_url);
+    add_url(line, "DIBS_DATA_URL", opts->data_url);
     for (char **at = environ; *at && line->env_count < ENV_MAX - 1; at++) {
         if (!is_setting(*at))
             line->env[line->env_count++] = *at;

@@ -1,11 +1,16 @@
 /* audit.c - changes with who made them, from where, and why. Any thread. */
 /* SPDX-License-Identifier: MIT */
 #include "serve/audit.h"
+#include "base/fail.h"
 #include "serve/ask.h"
 #include "serve/daemon.h"
 #include "serve/problem.h"
 #include <stdio.h>
 #include <string.h>
+
+#define NO_ENTRY                                                               \
+    "The trail of the store does not take the entry; nothing changed, try "    \
+    "again"
 
 bool dibs__serve_ask_change(dibs__http_exchange *ex, const char *fields,
                             const dibsx_json_node **body, const char **reason)
@@ -87,7 +92,7 @@ add_entry(dibs__http_exchange *ex, const char *action, const char *target,
     const dibs__change change = {action, target, fence,
                                  cause_of(ex, reason, result)};
     dibs_error err = {0};
-    dibs_status rc = dibs__change_add(sv->cl, &change, &err);
+    dibs_status rc = dibs__change_add(sv->data, &change, &err);
 
     return is_taken(ex, &change, rc, &err);
 }
@@ -107,27 +112,33 @@ bool dibs__serve_audit_begin(dibs__http_exchange *ex, const char *action,
 {
     if (add_entry(ex, action, target, 0, reason, "begun"))
         return true;
-    (void)dibs__serve_refuse(ex, 503, "unavail",
-                             "The trail of the store does not take the entry; "
-                             "nothing changed, try again");
+    (void)dibs__serve_refuse(ex, 503, "unavail", NO_ENTRY);
     dibs__http_set(ex, "Retry-After", "1");
     return false;
 }
 
-void dibs__serve_audit_end_items(dibs__http_exchange *ex, const char *action,
-                                 const char *target, const char *reason,
-                                 uint64_t done, dibs_status rc)
+/* The entry that a change failed, after `done` items. None if it may be done. */
+static void add_failure(dibs__http_exchange *ex, const char *action,
+                        const char *target, uint64_t done, dibs_status rc)
 {
     dibs__serve *sv = dibs__http_arg(ex);
     const dibs__change change = {action, target, 0,
                                  cause_of(ex, NULL, dibs_status_name(rc))};
     dibs_error err = {0};
 
-    dibs__serve_audit_log(ex, action, target, 0, reason, rc);
     if (!dibs__change_may_be_done(rc))
         (void)is_taken(ex, &change,
-                       dibs__change_add_failed(sv->cl, &change, rc, done, &err),
+                       dibs__change_add_failed(sv->data, &change, rc, done,
+                                               &err),
                        &err);
+}
+
+void dibs__serve_audit_end_items(dibs__http_exchange *ex, const char *action,
+                                 const char *target, const char *reason,
+                                 uint64_t done, dibs_status rc)
+{
+    dibs__serve_audit_log(ex, action, target, 0, reason, rc);
+    add_failure(ex, action, target, done, rc);
 }
 
 void dibs__serve_audit_end(dibs__http_exchange *ex, const char *action,
@@ -135,4 +146,30 @@ void dibs__serve_audit_end(dibs__http_exchange *ex, const char *action,
                            dibs_status rc)
 {
     dibs__serve_audit_end_items(ex, action, target, reason, 0, rc);
+}
+
+/* Whether the trail is in another store than the locks, which knows nothing of them. */
+static bool is_apart(dibs__http_exchange *ex)
+{
+    const dibs__serve *sv = dibs__http_arg(ex);
+
+    return sv->data != sv->cl;
+}
+
+dibs_status dibs__serve_audit_break(dibs__http_exchange *ex, const char *action,
+                                    const char *target, uint64_t fence,
+                                    const char *reason, dibs_error *err)
+{
+    if (!is_apart(ex) || add_entry(ex, action, target, fence, reason, "begun"))
+        return DIBS_OK;
+    return dibsx_fail(err, DIBS_UNAVAIL, NO_ENTRY);
+}
+
+void dibs__serve_audit_broken(dibs__http_exchange *ex, const char *action,
+                              const char *target, uint64_t fence,
+                              const char *reason, dibs_status rc)
+{
+    dibs__serve_audit_log(ex, action, target, fence, reason, rc);
+    if (is_apart(ex))
+        add_failure(ex, action, target, 0, rc);
 }

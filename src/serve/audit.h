@@ -50,4 +50,14 @@ void dibs__serve_audit_end_items(dibs__http_exchange *ex, const char *action,
                                  const char *target, const char *reason,
                                  uint64_t done, dibs_status rc);
 
+/* Before and after a lease is broken, of which the store of the locks has an entry itself.
+ * If the trail is in another store (data_url), the entries are there too. Not DIBS_OK: the
+ * trail does not take it, and nothing may be changed. */
+DIBS_MUST_CHECK dibs_status dibs__serve_audit_break(
+    dibs__http_exchange *ex, const char *action, const char *target,
+    uint64_t fence, const char *reason, dibs_error *err);
+void dibs__serve_audit_broken(dibs__http_exchange *ex, const char *action,
+                              const char *target, uint64_t fence,
+                              const char *reason, dibs_status rc);
+
 #endif

@@ -107,7 +107,7 @@ static dibs_status load_tokens(dibs__serve *sv, dibs_error *err)
     return rc;
 }
 
-static dibs_status open_client(dibs__serve *sv, dibs_error *err)
+static dibs_status open_stores(dibs__serve *sv, dibs_error *err)
 {
     const dibs__serve_opts *opts = sv->opts;
     const dibs_client_opts client = {.size = sizeof(client),
@@ -123,8 +123,11 @@ static dibs_status open_client(dibs__serve *sv, dibs_error *err)
 
     dibs_status rc = dibs_open(opts->url, &client, &sv->cl, err);
 
+    sv->data = sv->cl;
+    if (rc == DIBS_OK && opts->data_url)
+        rc = dibs_open(opts->data_url, &client, &sv->data, err);
     if (rc == DIBS_OK)
-        dibs__serve_log_settle(&sv->log, sv->cl, opts->log_level);
+        dibs__serve_log_settle(&sv->log, sv->cl, sv->data, opts->log_level);
     return rc;
 }
 
@@ -233,19 +236,20 @@ static dibs_status start_parts(dibs__serve *sv, dibs_error *err)
         rc = dibs__bounds_init(&sv->bounds, &sv->sessions, ring_bell, &sv->bell,
                                err);
     if (rc == DIBS_OK)
-        rc = dibs__catalog_init(&sv->catalog, sv->cl, sv->opts->look_every_ms,
+        rc = dibs__catalog_init(&sv->catalog, sv->data, sv->opts->look_every_ms,
                                 ring_bell, &sv->bell, err);
     if (rc == DIBS_OK)
         rc = dibs__topics_init(&sv->topics, err);
     if (rc == DIBS_OK)
-        rc = dibs__board_look_init(&sv->board_look, sv->cl, sv->engine.board,
+        rc = dibs__board_look_init(&sv->board_look, sv->data, sv->engine.board,
                                    &sv->hub, sv->opts->look_every_ms, err);
     if (rc == DIBS_OK)
         rc = dibs__tails_init(&sv->tails, ring_bell, &sv->bell, err);
     if (rc == DIBS_OK)
-        dibs__breakers_init(&sv->breakers, sv->cl);
+        dibs__breakers_init(&sv->breakers, sv->data);
     if (rc == DIBS_OK)
-        rc = dibs__wrong_tokens_init(&sv->wrong_tokens, sv->cl, &sv->log, err);
+        rc =
+            dibs__wrong_tokens_init(&sv->wrong_tokens, sv->data, &sv->log, err);
     return rc;
 }
 
@@ -255,7 +259,7 @@ static dibs_status start(dibs__serve *sv, dibs_error *err)
         dibs__serve_setup_base(sv->opts, sv->base, sizeof(sv->base), err);
 
     if (rc == DIBS_OK)
-        rc = dibs__serve_listeners_check(sv->opts, err);
+        rc = dibs__serve_setup_check(sv->opts, err);
     if (rc == DIBS_OK)
         rc =
             dibs__serve_nets_read(sv->opts->trusted_proxies, &sv->proxies, err);
@@ -272,7 +276,7 @@ static dibs_status start(dibs__serve *sv, dibs_error *err)
     if (rc == DIBS_OK && !dibsx_random_hex(sv->epoch, sizeof(sv->epoch)))
         rc = dibsx_fail(err, DIBS_INTERNAL, "the kernel gives no randomness");
     if (rc == DIBS_OK)
-        rc = open_client(sv, err);
+        rc = open_stores(sv, err);
     if (rc == DIBS_OK)
         rc = dibs__serve_look_init(&sv->look, sv->cl, sv->opts->look_every_ms,
                                    err);
@@ -283,7 +287,7 @@ static dibs_status start(dibs__serve *sv, dibs_error *err)
     dibs__serve_look_listen(&sv->look, wake_requests, sv);
     sv->pulse.cl = sv->cl;
     dibs__serve_look_listen(&sv->look, dibs__pulse_seen, &sv->pulse);
-    sv->seat = (dibs__serve_seat){.cl = sv->cl,
+    sv->seat = (dibs__serve_seat){.cl = sv->data,
                                   .epoch = sv->epoch,
                                   .board = sv->engine.board,
                                   .engine = sv->engine.nodes != NULL,
@@ -302,7 +306,7 @@ static dibs_status start(dibs__serve *sv, dibs_error *err)
     if (rc == DIBS_OK)
         rc = dibs__board_look_start(&sv->board_look, err);
     if (rc == DIBS_OK)
-        rc = dibs__engine_start(&sv->engine, sv->cl, &sv->counts, err);
+        rc = dibs__engine_start(&sv->engine, sv->data, &sv->counts, err);
     return rc;
 }
 
@@ -323,7 +327,7 @@ static void take_live(dibs__serve *sv, const dibs__serve_live *live)
 {
     atomic_store(&sv->address_max, live->address_max);
     atomic_store(&sv->token_rate, live->token_rate);
-    dibs__serve_log_settle(&sv->log, sv->cl, live->log_level);
+    dibs__serve_log_settle(&sv->log, sv->cl, sv->data, live->log_level);
     if (!dibs__http_hosts_set(sv->http, live->hosts ? live->hosts : ""))
         dibs__serve_say(&sv->log, DIBS_LOG_ERROR, "hosts_unchanged", NULL,
                         "there is no memory for the names of this server; "
@@ -473,6 +477,8 @@ static void stop(dibs__serve *sv)
     dibs__tails_fini(&sv->tails);
     dibs__board_look_fini(&sv->board_look);
     dibs__wrong_tokens_fini(&sv->wrong_tokens);
+    if (sv->data != sv->cl)
+        dibs_close(sv->data);
     dibs_close(sv->cl);
     dibs__hub_fini(&sv->hub);
     if (sv->signal_fd >= 0)

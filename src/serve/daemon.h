@@ -51,7 +51,9 @@ typedef struct dibs__serve_bell {
 
 typedef struct dibs__serve {
     const dibs__serve_opts *opts;
-    dibs_client *cl;
+    dibs_client *cl; /* of the locks */
+    dibs_client
+        *data; /* of all other nouns: the same, unless data_url names it */
     dibs__http_server *http;
     dibs__serve_log log;
     dibs__serve_gate gate;

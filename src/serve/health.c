@@ -35,8 +35,22 @@ static void add_part(const dibs_health_part *part, void *arg)
     snprintf(own->name, sizeof(own->name), "%s", part->name);
 }
 
+static dibs_status check_data(dibs_client *data, check *c)
+{
+    const dibsx_nsec begun_at = dibsx_now();
+    dibs_status rc = dibs_health_check(data, NULL, NULL, NULL);
+    const dibs_health_part part = {.name = "data",
+                                   .result = rc == DIBS_OK ? DIBS_PART_OK
+                                                           : DIBS_PART_FAILED,
+                                   .took_us = (dibsx_now() - begun_at) / 1000};
+
+    add_part(&part, c);
+    return rc;
+}
+
 /* Locks: mutex, let go meanwhile. */
-static void check_store(dibs__serve_health *health, dibs_client *cl)
+static void
+check_stores(dibs__serve_health *health, dibs_client *cl, dibs_client *data)
 {
     check c = {.count = 0};
     dibs_status rc;
@@ -45,6 +59,8 @@ static void check_store(dibs__serve_health *health, dibs_client *cl)
     pthread_mutex_unlock(&health->mutex);
     rc = dibs_health_check(cl, DIBS_HEALTH_OPTS(.each = add_part, .arg = &c),
                            NULL, NULL);
+    if (data != cl && check_data(data, &c) != DIBS_OK)
+        rc = DIBS_UNAVAIL;
     pthread_mutex_lock(&health->mutex);
     memcpy(health->parts, c.parts, sizeof(c.parts));
     health->count = c.count;
@@ -53,7 +69,8 @@ static void check_store(dibs__serve_health *health, dibs_client *cl)
     health->checking = false;
 }
 
-bool dibs__serve_health_ask(dibs__serve_health *health, dibs_client *cl)
+bool dibs__serve_health_ask(dibs__serve_health *health, dibs_client *cl,
+                            dibs_client *data)
 {
     bool healthy;
 
@@ -61,7 +78,7 @@ bool dibs__serve_health_ask(dibs__serve_health *health, dibs_client *cl)
     if (!health->checking &&
         (!health->checked_at ||
          dibsx_now() >= dibsx_after_ms(health->checked_at, KEEP_MS)))
-        check_store(health, cl);
+        check_stores(health, cl, data);
     healthy = health->healthy;
     pthread_mutex_unlock(&health->mutex);
     return healthy;

@@ -9,7 +9,7 @@
 #include <dibs/dibs.h>
 #include <pthread.h>
 
-enum { DIBS__SERVE_PARTS_MAX = 4 };
+enum { DIBS__SERVE_PARTS_MAX = 5 };
 
 typedef struct dibs__serve_part {
     char name[16];
@@ -29,8 +29,10 @@ typedef struct dibs__serve_health {
 void dibs__serve_health_init(dibs__serve_health *health);
 void dibs__serve_health_fini(dibs__serve_health *health);
 
-/* Blocks for the store if nobody else does. Not healthy before the first check has ended. */
-bool dibs__serve_health_ask(dibs__serve_health *health, dibs_client *cl);
+/* Blocks for the store if nobody else does. `data` is the store of what is no lock, and a
+ * part "data" if it is another. Not healthy before the first check has ended. */
+bool dibs__serve_health_ask(dibs__serve_health *health, dibs_client *cl,
+                            dibs_client *data);
 
 /* Writes "checks":[...]. */
 void dibs__serve_health_json(dibs__serve_health *health, dibsx_json *js);

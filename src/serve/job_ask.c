@@ -15,7 +15,7 @@ bool dibs__serve_ask_board(dibs__http_exchange *ex, dibs__board *out)
     const char *name = dibs__http_query(ex, "board");
     dibs_error err = {0};
 
-    if (dibs__board_init(out, sv->cl, name ? name : sv->engine.board, &err) ==
+    if (dibs__board_init(out, sv->data, name ? name : sv->engine.board, &err) ==
         DIBS_OK)
         return true;
     (void)dibs__serve_fail(ex, &err);

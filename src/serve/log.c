@@ -194,6 +194,8 @@ take_level(dibs__serve_log *log, dibs_log_level level, dibsx_nsec until)
     log->until = until;
     if (log->cl)
         dibs_log_level_set(log->cl, level);
+    if (log->data)
+        dibs_log_level_set(log->data, level);
 }
 
 /* Locks: log->mutex. No timer ends it: the first line after its end, or the first look
@@ -215,10 +217,11 @@ static void tell_level(dibs__serve_log *log, const char *why)
 }
 
 void dibs__serve_log_settle(dibs__serve_log *log, dibs_client *cl,
-                            dibs_log_level usual)
+                            dibs_client *data, dibs_log_level usual)
 {
     pthread_mutex_lock(&log->mutex);
     log->cl = cl;
+    log->data = data;
     (void)end_level(log, dibsx_now());
     if (log->level == log->usual && log->until == DIBSX_NEVER)
         take_level(log, usual, DIBSX_NEVER);

@@ -13,10 +13,10 @@
 typedef struct dibs__serve_log {
     int fd;
     bool json;
-    dibs_client *cl;       /* whose lines it has; NULL: not open yet */
-    pthread_mutex_t mutex; /* for all below */
-    dibs_log_level usual;  /* of the settings */
-    dibs_log_level level;  /* ... or as an admin has set it, */
+    dibs_client *cl, *data; /* whose lines it has; NULL: not open yet */
+    pthread_mutex_t mutex;  /* for all below */
+    dibs_log_level usual;   /* of the settings */
+    dibs_log_level level;   /* ... or as an admin has set it, */
     dibsx_nsec until; /* ... until then; DIBSX_NEVER: until it is set back */
     dibsx_nsec second_at; /* the second that is counted began */
     unsigned access;      /* lines about requests in it */
@@ -46,9 +46,9 @@ void dibs__serve_say(dibs__serve_log *log, dibs_log_level level,
 void dibs__serve_log_access(dibs__serve_log *log,
                             const dibs__serve_fact *facts);
 
-/* The level of the client's lines, as the settings have it. */
+/* The level of the clients' lines, as the settings have it. */
 void dibs__serve_log_settle(dibs__serve_log *log, dibs_client *cl,
-                            dibs_log_level usual);
+                            dibs_client *data, dibs_log_level usual);
 
 /* Another one for so long; negative: until it is set back to the usual one, which is
  * `level` NULL. */

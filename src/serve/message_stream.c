@@ -92,7 +92,7 @@ void dibs__message_stream_answer(dibs__http_exchange *ex, const char *topic)
 
     if (!tl)
         return;
-    hg = begin_hearing(sv->cl, topic, tl, &err);
+    hg = begin_hearing(sv->data, topic, tl, &err);
     if (hg) {
         dibs__topic_tail_answer(tl, end_hearing, hg);
         return;

@@ -107,7 +107,7 @@ void dibs__serve_get_audit(dibs__http_exchange *ex)
     }
     for (size_t i = 0; i < tr.limit; i++)
         dibsx_buf_init(&tr.items[i], 8192);
-    if (dibs_trail_read(sv->cl, (uint64_t)since, add_entry, &tr, &err) ==
+    if (dibs_trail_read(sv->data, (uint64_t)since, add_entry, &tr, &err) ==
         DIBS_OK)
         answer_trail(ex, &tr);
     else

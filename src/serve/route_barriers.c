@@ -48,7 +48,7 @@ void dibs__serve_get_barrier(dibs__http_exchange *ex)
     dibsx_json_pair_text(js, "name", name);
     dibsx_json_key(js, "seats");
     dibsx_json_open(js, '[');
-    rc = dibs_barrier_show(sv->cl, name, &state, put_party, js, &err);
+    rc = dibs_barrier_show(sv->data, name, &state, put_party, js, &err);
     dibsx_json_close(js, ']');
     if (rc != DIBS_OK) {
         (void)dibs__serve_fail(ex, &err);

@@ -38,7 +38,7 @@ void dibs__serve_get_breaker(dibs__http_exchange *ex)
 
     if (!name)
         return;
-    rc = dibs_breaker_new(sv->cl, name, DIBS_BREAKER_OPTS(), &breaker, &err);
+    rc = dibs_breaker_new(sv->data, name, DIBS_BREAKER_OPTS(), &breaker, &err);
     if (rc == DIBS_OK)
         rc = dibs_breaker_get(breaker, &info, &err);
     if (rc != DIBS_OK)
@@ -147,7 +147,7 @@ set_state(dibs__http_exchange *ex, const char *action, dibs_breaker_state state)
         return;
     if (!dibs__serve_audit_begin(ex, action, name, reason))
         return;
-    rc = dibs_breaker_new(sv->cl, name, DIBS_BREAKER_OPTS(), &breaker, &err);
+    rc = dibs_breaker_new(sv->data, name, DIBS_BREAKER_OPTS(), &breaker, &err);
     if (rc == DIBS_OK)
         rc = dibs_breaker_force(breaker, state, &err);
     dibs_breaker_free(breaker);

@@ -24,7 +24,7 @@ void dibs__serve_get_latch(dibs__http_exchange *ex)
 
     if (!name)
         return;
-    if (dibs_latch_show(sv->cl, name, &state, &err) != DIBS_OK) {
+    if (dibs_latch_show(sv->data, name, &state, &err) != DIBS_OK) {
         (void)dibs__serve_fail(ex, &err);
         return;
     }
@@ -60,7 +60,7 @@ void dibs__serve_post_count_down(dibs__http_exchange *ex)
                                  "once");
         return;
     }
-    if (dibs_latch_count_down_in(sv->cl, name, (uint32_t)count,
+    if (dibs_latch_count_down_in(sv->data, name, (uint32_t)count,
                                  (uint64_t)generation, id, &at,
                                  &err) != DIBS_OK) {
         (void)dibs__serve_fail(ex, &err);
@@ -81,7 +81,7 @@ void dibs__serve_post_latch_reset(dibs__http_exchange *ex)
         return;
     if (!dibs__serve_audit_begin(ex, "latch-reset", name, reason))
         return;
-    rc = dibs_latch_reset(sv->cl, name, &err);
+    rc = dibs_latch_reset(sv->data, name, &err);
     dibs__serve_audit_end(ex, "latch-reset", name, reason, rc);
     if (rc == DIBS_OK)
         dibs__http_answer_none(ex, 204);

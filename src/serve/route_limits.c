@@ -62,7 +62,7 @@ void dibs__serve_post_take(dibs__http_exchange *ex)
     if (!name || !dibs__serve_ask_body(ex, "n count period_ms burst", &body) ||
         !read_limit(ex, body, &opts, &n))
         return;
-    if (dibs_limit_new(sv->cl, name, &opts, &limit, &err) != DIBS_OK)
+    if (dibs_limit_new(sv->data, name, &opts, &limit, &err) != DIBS_OK)
         (void)dibs__serve_fail(ex, &err);
     else
         answer_taken(ex, limit, dibs_limit_take(limit, n, &err), &err);

@@ -95,14 +95,19 @@ dibs__serve_break_lease(dibs__http_exchange *ex, const char *action,
     dibs__serve *sv = dibs__http_arg(ex);
     char cause[DIBS__CHANGE_CAUSE_MAX];
     uint32_t count = 0;
-    dibs_status rc;
+    dibs_status rc =
+        dibs__serve_audit_break(ex, action, name, fence, reason, err);
 
+    if (broken)
+        *broken = 0;
+    if (rc != DIBS_OK)
+        return rc;
     dibs__serve_audit_cause(ex, reason, cause);
     rc = dibs_lease_break(sv->cl, name, fence, cause, &count, err);
     dibs__serve_counts_broken(&sv->counts, action, count);
     if (broken)
         *broken = count;
-    dibs__serve_audit_log(ex, action, name, fence, reason, rc);
+    dibs__serve_audit_broken(ex, action, name, fence, reason, rc);
     return rc;
 }
 

@@ -37,7 +37,7 @@ void dibs__serve_get_group(dibs__http_exchange *ex)
     dibsx_json_pair_text(js, "name", name);
     dibsx_json_key(js, "members");
     dibsx_json_open(js, '[');
-    rc = dibs_members_list(sv->cl, name, put_member, js, &err);
+    rc = dibs_members_list(sv->data, name, put_member, js, &err);
     dibsx_json_close(js, ']');
     if (rc != DIBS_OK && rc != DIBS_NOTFOUND)
         (void)dibs__serve_fail(ex, &err);

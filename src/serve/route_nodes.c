@@ -171,7 +171,7 @@ void dibs__serve_get_nodes(dibs__http_exchange *ex)
     dibsx_json_key(nl.js, "items");
     dibsx_json_open(nl.js, '[');
     if (rc == DIBS_OK)
-        rc = dibs_lease_list(sv->cl, begins, put_node, &nl, &err);
+        rc = dibs_lease_list(sv->data, begins, put_node, &nl, &err);
     dibsx_json_close(nl.js, ']');
     dibsx_json_pair_uint(nl.js, "total", nl.count);
     dibsx_json_pair_text(nl.js, "board", picture->board.name);
@@ -179,7 +179,7 @@ void dibs__serve_get_nodes(dibs__http_exchange *ex)
                          dibs__engine_phase_name(
                              dibs__engine_phase_of(&sv->engine)));
     if (rc == DIBS_OK)
-        rc = put_daemons(sv->cl, nl.js, &err);
+        rc = put_daemons(sv->data, nl.js, &err);
     if (rc != DIBS_OK)
         (void)dibs__serve_fail(ex, &err);
     dibs__board_picture_drop(picture);

@@ -146,7 +146,7 @@ void dibs__serve_get_readyz(dibs__http_exchange *ex)
 void dibs__serve_get_healthz(dibs__http_exchange *ex)
 {
     dibs__serve *sv = dibs__http_arg(ex);
-    bool healthy = dibs__serve_health_ask(&sv->health, sv->cl);
+    bool healthy = dibs__serve_health_ask(&sv->health, sv->cl, sv->data);
     dibsx_json *js = dibs__http_answer(ex, healthy ? 200 : 503);
 
     dibsx_json_pair_text(js, "status", healthy ? "healthy" : "unhealthy");
@@ -172,6 +172,7 @@ void dibs__serve_get_version(dibs__http_exchange *ex)
     if (dibs__serve_caller_of(ex)->role < DIBS__SERVE_READ)
         return;
     dibsx_json_pair_text(js, "store", dibs_url(sv->cl));
+    dibsx_json_pair_text(js, "data_store", dibs_url(sv->data));
     put_node(sv, js);
     dibsx_json_pair_text(js, "epoch", sv->epoch);
 }

@@ -38,7 +38,7 @@ read_stats(dibs__http_exchange *ex, const char *name, dibs_queue_info *info)
     dibs_error err = {0};
 
     *info = (dibs_queue_info){.size = sizeof(*info)};
-    if (dibs_queue_stats(sv->cl, name, info, &err) == DIBS_OK)
+    if (dibs_queue_stats(sv->data, name, info, &err) == DIBS_OK)
         return true;
     (void)dibs__serve_fail(ex, &err);
     return false;
@@ -112,7 +112,7 @@ void dibs__serve_get_messages(dibs__http_exchange *ex)
     ms = (messages){.js = dibs__http_answer(ex, 200), .limit = (size_t)limit};
     dibsx_json_key(ms.js, "items");
     dibsx_json_open(ms.js, '[');
-    rc = dibs_queue_peek(sv->cl, name, (dibs_item_place)place, (size_t)skip,
+    rc = dibs_queue_peek(sv->data, name, (dibs_item_place)place, (size_t)skip,
                          ms.limit + 1, put_message, &ms, &err);
     dibsx_json_close(ms.js, ']');
     snprintf(next, sizeof(next), "%lld", (long long)(skip + limit));
@@ -162,7 +162,7 @@ push_payload(dibs__http_exchange *ex, const char *name,
     dibs_pushed pushed = {0};
     dibs_error err = {0};
     dibs_status rc =
-        dibs_queue_new(sv->cl, name, DIBS_QUEUE_OPTS(), &queue, &err);
+        dibs_queue_new(sv->data, name, DIBS_QUEUE_OPTS(), &queue, &err);
 
     if (rc == DIBS_OK)
         rc = dibs_queue_push(queue, payload->data, payload->len, opts, &pushed,
@@ -224,8 +224,8 @@ static void set_paused(dibs__http_exchange *ex, bool paused)
     if (!read_change(ex, "reason", &name, &body, &reason) ||
         !read_stats(ex, name, &info))
         return;
-    rc = paused ? dibs_queue_pause(sv->cl, name, &err)
-                : dibs_queue_resume(sv->cl, name, &err);
+    rc = paused ? dibs_queue_pause(sv->data, name, &err)
+                : dibs_queue_resume(sv->data, name, &err);
     dibs__serve_audit_note(ex, paused ? "queue-pause" : "queue-resume", name, 0,
                            reason, rc);
     if (rc == DIBS_OK)
@@ -306,7 +306,7 @@ purge_queue(dibs__serve *sv, const char *name, uint32_t places,
     const dibsx_nsec end = dibs__bulk_end();
     dibs_queue_info info = {.size = sizeof(info)};
     uint64_t total, some;
-    dibs_status rc = dibs_queue_stats(sv->cl, name, &info, err);
+    dibs_status rc = dibs_queue_stats(sv->data, name, &info, err);
 
     if (rc != DIBS_OK)
         return rc;
@@ -314,7 +314,7 @@ purge_queue(dibs__serve *sv, const char *name, uint32_t places,
     do {
         const uint64_t rest = total - *purged;
 
-        rc = dibs_queue_purge_some(sv->cl, name, places,
+        rc = dibs_queue_purge_some(sv->data, name, places,
                                    rest < BULK_MAX ? rest : BULK_MAX, &some,
                                    err);
         *purged += some;
@@ -353,8 +353,9 @@ redrive_ids(dibs__serve *sv, const char *name, const dibsx_json_node *ids,
 {
     for (const dibsx_json_node *at = ids->child; at; at = at->next) {
         uint64_t one = 0;
-        dibs_status rc = dibs_queue_redrive(sv->cl, name, (uint64_t)at->integer,
-                                            1, &one, err);
+        dibs_status rc =
+            dibs_queue_redrive(sv->data, name, (uint64_t)at->integer, 1, &one,
+                               err);
 
         *redriven += one;
         if (rc != DIBS_OK && rc != DIBS_NOTFOUND)
@@ -403,7 +404,7 @@ void dibs__serve_post_redrive(dibs__http_exchange *ex)
     }
     if (!dibs__serve_audit_begin(ex, "queue-redrive", name, reason))
         return;
-    rc = all ? dibs_queue_redrive(sv->cl, name, 0, (uint64_t)max, &redriven,
+    rc = all ? dibs_queue_redrive(sv->data, name, 0, (uint64_t)max, &redriven,
                                   &err)
              : redrive_ids(sv, name, ids, &redriven, &err);
     dibs__serve_audit_end_items(ex, "queue-redrive", name, reason, redriven,

@@ -91,7 +91,7 @@ void dibs__serve_get_value(dibs__http_exchange *ex)
 
     if (!key)
         return;
-    if (dibs_state_get(sv->cl, key, &value, &err) != DIBS_OK) {
+    if (dibs_state_get(sv->data, key, &value, &err) != DIBS_OK) {
         (void)dibs__serve_fail(ex, &err);
         return;
     }
@@ -128,10 +128,10 @@ void dibs__serve_put_value(dibs__http_exchange *ex)
         return;
     body = dibs__http_body(ex, &len);
     if (expected == DIBS_VERSION_ANY)
-        rc = dibs_state_set(sv->cl, key, body, len, ttl_ms, &version, &err);
+        rc = dibs_state_set(sv->data, key, body, len, ttl_ms, &version, &err);
     else
-        rc = dibs_state_cas(sv->cl, key, expected, body, len, ttl_ms, &version,
-                            &err);
+        rc = dibs_state_cas(sv->data, key, expected, body, len, ttl_ms,
+                            &version, &err);
     if (rc != DIBS_OK) {
         fail_value(ex, &err);
         return;
@@ -149,7 +149,7 @@ void dibs__serve_delete_value(dibs__http_exchange *ex)
 
     if (!key || !read_expected(ex, &expected))
         return;
-    if (dibs_state_delete(sv->cl, key, expected, &err) == DIBS_OK)
+    if (dibs_state_delete(sv->data, key, expected, &err) == DIBS_OK)
         dibs__http_answer_none(ex, 204);
     else
         fail_value(ex, &err);
@@ -166,7 +166,7 @@ void dibs__serve_post_value_add(dibs__http_exchange *ex)
     if (!key || !dibs__serve_ask_body(ex, "delta", &body) ||
         !dibs__serve_ask_int(ex, body, "delta", INT64_MIN, INT64_MAX, &delta))
         return;
-    if (dibs_state_add(sv->cl, key, delta, &sum, &err) == DIBS_OK)
+    if (dibs_state_add(sv->data, key, delta, &sum, &err) == DIBS_OK)
         dibsx_json_pair_int(dibs__http_answer(ex, 200), "sum", sum);
     else
         (void)dibs__serve_fail(ex, &err);
@@ -217,7 +217,7 @@ void dibs__serve_get_values(dibs__http_exchange *ex)
     ks.js = dibs__http_answer(ex, 200);
     dibsx_json_key(ks.js, "items");
     dibsx_json_open(ks.js, '[');
-    if (dibs_state_list(sv->cl, dibs__http_query(ex, "prefix"), put_key, &ks,
+    if (dibs_state_list(sv->data, dibs__http_query(ex, "prefix"), put_key, &ks,
                         &err) != DIBS_OK) {
         (void)dibs__serve_fail(ex, &err);
         return;

@@ -70,12 +70,12 @@ static void list_events(dibs__http_exchange *ex, const char *topic,
     dibs_reader *reader = NULL;
     dibs_topic_state state;
     dibs_error err = {0};
-    dibs_status rc = dibs_events_show(sv->cl, topic, &state, &err);
+    dibs_status rc = dibs_events_show(sv->data, topic, &state, &err);
 
     dibsx_json_key(js, "items");
     dibsx_json_open(js, '[');
     if (rc == DIBS_OK && opts->start == DIBS_FROM_POSITION)
-        rc = dibs_reader_new(sv->cl, topic, opts, &reader, &err);
+        rc = dibs_reader_new(sv->data, topic, opts, &reader, &err);
     if (rc == DIBS_OK && reader)
         rc = put_events(js, reader, limit, &err);
     dibsx_json_close(js, ']');
@@ -148,7 +148,7 @@ void dibs__serve_post_topic(dibs__http_exchange *ex)
         dibs__payload_fini(&payload);
         return;
     }
-    if (dibs_events_append(sv->cl, topic, payload.data, payload.len, &opts,
+    if (dibs_events_append(sv->data, topic, payload.data, payload.len, &opts,
                            &position, &err) == DIBS_OK)
         dibsx_json_pair_uint(dibs__http_answer(ex, 201), "position", position);
     else
@@ -177,8 +177,8 @@ void dibs__serve_post_message(dibs__http_exchange *ex)
     if (!topic || !dibs__serve_ask_body(ex, "data data_base64", &body))
         return;
     if (dibs__payload_read(ex, body, DIBS_MESSAGE_MAX, &payload)) {
-        if (dibs_message_send(sv->cl, topic, payload.data, payload.len, &err) ==
-            DIBS_OK)
+        if (dibs_message_send(sv->data, topic, payload.data, payload.len,
+                              &err) == DIBS_OK)
             dibs__http_answer_none(ex, 204);
         else
             (void)dibs__serve_fail(ex, &err);

@@ -39,8 +39,9 @@ typedef struct dibs__serve_opts {
     dibs__serve_reread_fn *reread;
     const void *reread_arg;
     const char *url;
-    const char *prefix; /* may be NULL */
-    int64_t timeout_ms; /* of one step of the store */
+    const char *data_url; /* of what is no lock; NULL: there too */
+    const char *prefix;   /* may be NULL */
+    int64_t timeout_ms;   /* of one step of the store */
     bool share_stats;
     dibs_log_level log_level;
     const char *listen;   /* "127.0.0.1:3427,[::1]:3427,unix:/run/x.sock" */

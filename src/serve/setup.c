@@ -32,6 +32,29 @@ dibs_status dibs__serve_setup_base(const dibs__serve_opts *opts, char *out,
     return DIBS_OK;
 }
 
+/* A quorum keeps no values. */
+static dibs_status check_data(const dibs__serve_opts *opts, dibs_error *err)
+{
+    static const char quorum[] = "redlock:";
+
+    if (!opts->data_url ||
+        strncmp(opts->data_url, quorum, sizeof(quorum) - 1) != 0)
+        return DIBS_OK;
+    return dibsx_fail(err, DIBS_REFUSED,
+                      "the data URL names a quorum, which keeps no values; "
+                      "name a single store, such as one server of the quorum");
+}
+
+dibs_status
+dibs__serve_setup_check(const dibs__serve_opts *opts, dibs_error *err)
+{
+    dibs_status rc = dibs__serve_listeners_check(opts, err);
+
+    if (rc == DIBS_OK)
+        rc = check_data(opts, err);
+    return rc;
+}
+
 dibs_status dibs__serve_setup_tokens(const dibs__serve_opts *opts, char *out,
                                      size_t size, dibs_error *err)
 {
@@ -112,7 +135,7 @@ dibs_status dibs__serve_check(const dibs__serve_opts *opts, dibs_error *err)
     dibs_status rc = dibs__serve_setup_base(opts, base, sizeof(base), err);
 
     if (rc == DIBS_OK)
-        rc = dibs__serve_listeners_check(opts, err);
+        rc = dibs__serve_setup_check(opts, err);
     if (rc == DIBS_OK)
         rc = dibs__engine_check(opts, err);
     if (rc == DIBS_OK)

@@ -5,6 +5,11 @@
 
 #include "serve/serve.h"
 
+/* Refuses settings with which the daemon cannot do what they ask for: listeners, the store
+ * of data. */
+DIBS_MUST_CHECK dibs_status
+dibs__serve_setup_check(const dibs__serve_opts *opts, dibs_error *err);
+
 /* The base path without the slash at its end; "" for none. */
 DIBS_MUST_CHECK dibs_status dibs__serve_setup_base(const dibs__serve_opts *opts,
                                                    char *out, size_t size,

@@ -70,7 +70,7 @@ void dibs__topic_stream_answer(dibs__http_exchange *ex, const char *topic,
 
     if (!tl)
         return;
-    if (dibs_subscribe(sv->cl, topic, opts, add_event, tl, &subscription,
+    if (dibs_subscribe(sv->data, topic, opts, add_event, tl, &subscription,
                        &err) == DIBS_OK) {
         dibs__topic_tail_answer(tl, end_subscription, subscription);
         return;

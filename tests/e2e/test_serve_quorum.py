@@ -93,5 +93,82 @@ class Quorum(ServeCase):
             self.assertEqual(daemon.get("/livez", role=None).status, 200)
 
 
+class WithDataStore(ServeCase):
+    """Locks on the quorum, and all else in a store that keeps values."""
+
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.TemporaryDirectory(prefix="dibs-data-")
+        cls.addClassCleanup(folder.cleanup)
+        cls.data_url = f"sqlite:{folder.name}/data.db"
+        with open(f"{folder.name}/jobs.yaml", "w", encoding="utf-8") as file:
+            file.write("jobs: {one: {run: [echo, done]}}\n")
+        cls.options = ("--data-url", cls.data_url, "--jobs", file.name)
+        super().setUpClass()
+
+    def trail(self):
+        items = self.daemon.get("/v1/audit", query={"limit": 100}).json["items"]
+        return [item for item in items if item["name"] == self.name()]
+
+    def test_all_nouns_are_there(self):
+        for method, path, body in REFUSED:
+            if (method, path) == ("GET", "/v1/topics/t/messages"):
+                continue
+            with self.subTest(method + " " + path):
+                self.assertNotEqual(self.daemon.ask(method, path, body).status, 501)
+
+    def test_locks_are_on_the_quorum_and_values_are_not(self):
+        lease = self.daemon.post("/v1/leases/" + self.name(), {"ttl_ms": 30000}, role="operate")
+        self.assertEqual(lease.status, 201, lease.text)
+        self.assertIn(self.name(), self.daemon.dibs("ls").stdout)
+        self.assertNotIn(self.name(), self.daemon.dibs("ls", "--url", self.data_url).stdout)
+        written = self.daemon.ask("PUT", "/v1/state/" + self.name(), b"here", role="operate")
+        self.assertIn(written.status, (200, 201, 204), written.text)
+        self.assertEqual(self.daemon.dibs("state", "get", self.name(), "--url", self.data_url).stdout.strip(), "here")
+
+    def test_a_job_runs(self):
+        begun = self.daemon.post("/v1/jobs/one/run", role="operate")
+        self.assertIn(begun.status, (200, 201, 202), begun.text)
+        wait_until(lambda: [run for run in self.daemon.get("/v1/runs").json["items"] if run["state"] == "OK"], "a run")
+
+    def test_break_is_in_the_trail(self):
+        token = self.hold(self.name())
+        fence = int(token.split(":")[1])
+        answer = self.daemon.post(f"/v1/locks/{self.name()}/break", {"fence": fence, "reason": "stuck"})
+        self.assertEqual(answer.status, 200, answer.text)
+        entries = self.trail()
+        self.assertEqual([(entry["action"], entry["fence"], entry["reason"]) for entry in entries], [("break", fence, "stuck")])
+        gone = self.daemon.post(f"/v1/locks/{self.name()}/break", {"fence": fence, "reason": "again"})
+        self.assertIn(gone.status, (404, 409), gone.text)
+        self.assertIn("break-failed", [entry["action"] for entry in self.trail()])
+
+    def test_the_daemon_names_both(self):
+        version = self.daemon.get("/version").json
+        self.assertTrue(version["store"].startswith("redlock:"))
+        self.assertEqual(version["data_store"], self.data_url)
+        checks = {check["name"]: check["ok"] for check in self.daemon.get("/healthz").json["checks"]}
+        self.assertTrue(checks["data"])
+
+    def test_a_quorum_of_data_is_refused(self):
+        refused = self.daemon.dibs("serve", "--check", "--tokens", self.daemon.file, "--data-url", URL, check=False)
+        self.assertEqual(refused.returncode, 78)
+        self.assertIn("keeps no values", refused.stderr)
+
+
+class DataStoreAway(ServeCase):
+    """The data store does not answer: locks go on, and nothing is changed that the trail must have."""
+
+    options = ("--data-url", "redis://127.0.0.1:9?connect_timeout=100ms")
+
+    def test_locks_go_on(self):
+        lease = self.daemon.post("/v1/leases/" + self.name(), {"ttl_ms": 30000}, role="operate")
+        self.assertEqual(lease.status, 201, lease.text)
+        self.assertEqual(self.daemon.get("/readyz", role=None).status, 200)
+        refused = self.daemon.post(f"/v1/locks/{self.name()}/break", {"fence": lease.json["fence"], "reason": "stuck"})
+        self.assert_problem(refused, 503, "unavail")
+        self.assertEqual(len(self.daemon.get("/v1/locks/" + self.name()).json["holders"]), 1)
+        self.assertEqual(self.daemon.get("/healthz").json["status"], "unhealthy")
+
+
 if __name__ == "__main__":
     main()
