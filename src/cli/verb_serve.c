@@ -81,6 +81,7 @@ static int serve(const dibs__command *cmd)
         .tls_client_ca = dibs__opt_text(cmd, "tls-client-ca"),
         .metrics_listen = dibs__opt_text(cmd, "metrics-listen"),
         .metrics_open = strcmp(dibs__opt_text(cmd, "metrics-open"), "yes") == 0,
+        .metrics_classes = dibs__opt_text(cmd, "metrics-classes"),
         .trusted_proxies = dibs__opt_text(cmd, "trusted-proxies"),
         .address_max = (unsigned)dibs__opt_int(cmd, "address-connections"),
         .token_rate = (unsigned)dibs__opt_int(cmd, "token-rate"),
@@ -152,6 +153,11 @@ static const dibs__option options[] = {
     {DIBS__SETTING_SERVE_METRICS_OPEN, .metavar = "YES",
      .help = "Whether --metrics-listen may be an address that other machines "
              "reach."},
+    {DIBS__SETTING_SERVE_METRICS_CLASSES, .metavar = "PATTERNS",
+     .otherwise = "numbers and ids of a name become *",
+     .help = "Classes of lock names for the label lock of metrics, with commas "
+             "between, such as tenant:*:sync. A name counts for the first that "
+             "it matches; * stands for any characters."},
     {DIBS__SETTING_SERVE_TRUSTED_PROXIES, .metavar = "NETWORKS",
      .otherwise = "none",
      .help = "Proxies whose Forwarded and X-Forwarded-For headers count, such "

@@ -27,6 +27,9 @@
     .name = "metrics-open", .env = "DIBS_SERVE_METRICS_OPEN",                  \
     .key = "serve.metrics_open", .type = DIBS__CHOICE, .choices = "no|yes",    \
     .initial = "no"
+#define DIBS__SETTING_SERVE_METRICS_CLASSES                                    \
+    .name = "metrics-classes", .env = "DIBS_SERVE_METRICS_CLASSES",            \
+    .key = "serve.metrics_classes", .type = DIBS__TEXT
 #define DIBS__SETTING_SERVE_TRUSTED_PROXIES                                    \
     .name = "trusted-proxies", .env = "DIBS_SERVE_TRUSTED_PROXIES",            \
     .key = "serve.trusted_proxies", .type = DIBS__TEXT

@@ -1,12 +1,16 @@
 /* class.c - the class of a lock's name. Pure. */
 /* SPDX-License-Identifier: MIT */
 #include "serve/class.h"
+#include "base/fail.h"
 #include <string.h>
 
 #define DIGITS "0123456789"
 #define HEX    DIGITS "abcdefABCDEF"
 #define UPPER  "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 #define LOWER  "abcdefghijklmnopqrstuvwxyz"
+
+/* Between rules. */
+#define SEPARATORS ", "
 
 /* How many bytes from here on are of these characters, `len` at most. */
 static size_t span_of(const char *text, size_t len, const char *accepted)
@@ -79,10 +83,78 @@ static char *put_word(char *out, const char *word, size_t len)
     return out;
 }
 
-void dibs__serve_class(const char *name, char out[DIBS__SERVE_CLASS_MAX])
+/* Whether "*" of the rule can stand for what the name has there. A "*" takes as little as
+ * it can, and more when the rest does not match: only the latest one has to be tried. */
+static bool fits_rule(const char *rule, size_t len, const char *name)
+{
+    const char *const end = rule + len;
+    const char *star = NULL, *taken = NULL;
+
+    while (*name) {
+        if (rule < end && *rule == '*') {
+            star = ++rule;
+            taken = name;
+        } else if (rule < end && *rule == *name) {
+            rule++;
+            name++;
+        } else if (star) {
+            rule = star;
+            name = ++taken;
+        } else {
+            return false;
+        }
+    }
+    while (rule < end && *rule == '*')
+        rule++;
+    return rule == end;
+}
+
+/* The next rule of the list, or NULL. */
+static const char *next_rule(const char *rules, size_t *len)
+{
+    rules += strspn(rules, SEPARATORS);
+    *len = strcspn(rules, SEPARATORS);
+    return *len ? rules : NULL;
+}
+
+/* False: the name matches none. */
+static bool put_rule(const char *rules, const char *name, char *out)
+{
+    size_t len;
+
+    for (const char *at = next_rule(rules, &len); at;
+         at = next_rule(at + len, &len)) {
+        if (len < DIBS__SERVE_CLASS_MAX && fits_rule(at, len, name)) {
+            memcpy(out, at, len);
+            out[len] = '\0';
+            return true;
+        }
+    }
+    return false;
+}
+
+dibs_status dibs__serve_class_check(const char *rules, dibs_error *err)
+{
+    size_t len;
+
+    for (const char *at = next_rule(rules ? rules : "", &len); at;
+         at = next_rule(at + len, &len)) {
+        if (len >= DIBS__SERVE_CLASS_MAX)
+            return dibsx_fail(err, DIBS_REFUSED,
+                              "a class of metrics has %zu characters, and a "
+                              "name %d at most; shorten %.40s...",
+                              len, DIBS_NAME_MAX, at);
+    }
+    return DIBS_OK;
+}
+
+void dibs__serve_class(const char *rules, const char *name,
+                       char out[DIBS__SERVE_CLASS_MAX])
 {
     const char *const end = name + strnlen(name, DIBS__SERVE_CLASS_MAX - 1);
 
+    if (rules && put_rule(rules, name, out))
+        return;
     while (name < end) {
         const size_t len =
             span_of(name, (size_t)(end - name), DIGITS UPPER LOWER "-");

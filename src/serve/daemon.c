@@ -516,7 +516,7 @@ dibs_status dibs__serve_run(const dibs__serve_opts *opts, dibs_error *err)
     dibs__serve_memo_init(&sv->circles);
     dibs__serve_memo_init(&sv->stats);
     dibs__serve_counts_init(&sv->counts);
-    dibs__lock_sums_init(&sv->lock_sums);
+    dibs__lock_sums_init(&sv->lock_sums, opts->metrics_classes);
     dibs__noun_sums_init(&sv->noun_sums);
     dibs__pulse_init(&sv->pulse);
     dibs__told_init(&sv->told);

@@ -13,9 +13,9 @@ enum {
     NUMBERS = sizeof(dibs__lock_numbers) / sizeof(uint64_t)
 };
 
-void dibs__lock_sums_init(dibs__lock_sums *sums)
+void dibs__lock_sums_init(dibs__lock_sums *sums, const char *rules)
 {
-    *sums = (dibs__lock_sums){.count = 0};
+    *sums = (dibs__lock_sums){.rules = rules};
     memcpy(sums->classes[DIBS__LOCK_CLASSES_MAX].name, "other", 6);
     pthread_mutex_init(&sums->mutex, NULL);
 }
@@ -59,7 +59,7 @@ static dibs__lock_class *class_of(dibs__lock_sums *sums, const char *lock)
     char name[DIBS__SERVE_CLASS_MAX];
     size_t i = 0;
 
-    dibs__serve_class(lock, name);
+    dibs__serve_class(sums->rules, lock, name);
     while (i < sums->count && strcmp(sums->classes[i].name, name) != 0)
         i++;
     if (i < sums->count)

@@ -53,6 +53,7 @@ typedef struct dibs__lock_seen {
 } dibs__lock_seen;
 
 typedef struct dibs__lock_sums {
+    const char *rules;     /* of classes; may be NULL */
     pthread_mutex_t mutex; /* for all below; held while the store is read */
     dibs__lock_class
         classes[DIBS__LOCK_CLASSES_MAX + 1]; /* the last: "other" */
@@ -66,7 +67,8 @@ typedef struct dibs__lock_sums {
     uint8_t forgotten[DIBS__LOCK_SUMS_FORGOTTEN / 8];
 } dibs__lock_sums;
 
-void dibs__lock_sums_init(dibs__lock_sums *sums);
+/* `rules` are those of class.h, borrowed. */
+void dibs__lock_sums_init(dibs__lock_sums *sums, const char *rules);
 void dibs__lock_sums_fini(dibs__lock_sums *sums);
 
 /* Adds the counts of the store, unless that was done within a second. Blocks for the

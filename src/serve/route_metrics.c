@@ -27,6 +27,7 @@ typedef struct class_sum {
 } class_sum;
 
 typedef struct classes {
+    const char *rules;                /* may be NULL */
     class_sum items[CLASSES_MAX + 1]; /* the last one is "other" */
     size_t count;
     bool others; /* that one is used */
@@ -38,7 +39,7 @@ static class_sum *class_of(classes *cs, const char *lock)
     char name[DIBS__SERVE_CLASS_MAX];
     size_t i = 0;
 
-    dibs__serve_class(lock, name);
+    dibs__serve_class(cs->rules, lock, name);
     while (i < cs->count && strcmp(cs->items[i].name, name) != 0)
         i++;
     /* A class of that very name must not be a second series. */
@@ -376,12 +377,13 @@ void dibs__serve_get_metrics(dibs__http_exchange *ex)
     dibsx_buf page;
 
     dibsx_buf_init(&page, PAGE_MAX);
-    if (cs)
+    if (cs) {
+        cs->rules = sv->opts->metrics_classes;
         put_all(&page, sv, cs);
-    if (cs)
         answer_page(ex, &page);
-    else
+    } else {
         dibs__http_refuse(ex, 503, "There is no memory for the metrics");
+    }
     dibsx_buf_fini(&page);
     dibsx_free(cs);
 }

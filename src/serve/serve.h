@@ -51,6 +51,7 @@ typedef struct dibs__serve_opts {
     const char *tls_client_ca;   /* may be NULL */
     const char *metrics_listen;  /* metrics without a token; may be NULL */
     bool metrics_open;           /* elsewhere than on loopback too */
+    const char *metrics_classes; /* "tenant:*:sync,user-*"; may be NULL */
     const char *trusted_proxies; /* "10.0.0.0/8,::1"; may be NULL */
     unsigned address_max;        /* connections of one address */
     unsigned token_rate;         /* requests a second; 0: without limit */

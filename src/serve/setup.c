@@ -52,6 +52,8 @@ dibs__serve_setup_check(const dibs__serve_opts *opts, dibs_error *err)
 
     if (rc == DIBS_OK)
         rc = check_data(opts, err);
+    if (rc == DIBS_OK)
+        rc = dibs__serve_class_check(opts->metrics_classes, err);
     return rc;
 }
 

@@ -6,7 +6,7 @@
 #include "serve/serve.h"
 
 /* Refuses settings with which the daemon cannot do what they ask for: listeners, the store
- * of data. */
+ * of data, classes of metrics. */
 DIBS_MUST_CHECK dibs_status
 dibs__serve_setup_check(const dibs__serve_opts *opts, dibs_error *err);
 

@@ -14,6 +14,8 @@ NO_PROMTOOL = "promtool is not installed; Debian has it in the package prometheu
 
 
 class Metrics(ServeCase):
+    options = ("--metrics-classes", "tenant:*:sync,tenant:*")
+
     def page(self):
         answer = self.daemon.get("/metrics", role="read")
         self.assertEqual(answer.status, 200)
@@ -47,6 +49,16 @@ class Metrics(ServeCase):
         busy = self.daemon.dibs("run", "-n", "--share-stats", f"{name}:7", "--", "true", check=False)
         self.assertEqual(busy.returncode, 75, busy.stderr)
         self.until(f'dibs_lock_contended_total{{lock="{name}:*"}}', 1)
+
+    def test_classes_of_the_settings(self):
+        for tenant in ("acme", "globex"):
+            self.hold(f"tenant:{tenant}:sync")
+            self.hold(f"tenant:{tenant}")
+        now = self.until('dibs_store_locks_held{lock="tenant:*:sync"}', 2)
+        self.assertEqual(now['dibs_store_locks_held{lock="tenant:*"}'], 2)
+        refused = self.daemon.dibs("serve", "--check", "--tokens", self.daemon.file, "--metrics-classes", "x" * 256, check=False)
+        self.assertEqual(refused.returncode, 78)
+        self.assertIn("shorten", refused.stderr)
 
     def test_reasons(self):
         name = self.name()

@@ -72,10 +72,14 @@ static void try_class(const char *text)
 {
     char out[DIBS__SERVE_CLASS_MAX], again[DIBS__SERVE_CLASS_MAX];
 
-    dibs__serve_class(text, out);
-    dibs__serve_class(out, again);
+    dibs__serve_class(NULL, text, out);
+    dibs__serve_class(NULL, out, again);
     REQUIRE(strlen(out) <= strlen(text));
     REQUIRE(strcmp(out, again) == 0);
+    dibs__serve_class(text, "some/name-7", out);
+    REQUIRE(strcmp(out, "some/name-*") == 0 || strstr(text, out));
+    dibs__serve_class("*", text, out);
+    REQUIRE(strcmp(out, "*") == 0);
 }
 
 static void try_cause(char *text)

@@ -40,7 +40,7 @@ static void growth_alone_is_added(void **state)
     static dibs__lock_sums sums;
 
     (void)state;
-    dibs__lock_sums_init(&sums);
+    dibs__lock_sums_init(&sums, NULL);
     read_one(&sums, "job:1", 10);
     assert_has(&sums, "dibs_lock_wait_seconds_count{lock=\"job:*\"} 10\n");
     read_one(&sums, "job:1", 10);
@@ -64,7 +64,7 @@ static void spans_are_in_their_buckets(void **state)
     static dibs__lock_sums sums;
 
     (void)state;
-    dibs__lock_sums_init(&sums);
+    dibs__lock_sums_init(&sums, NULL);
     read_one(&sums, "a\"b\\", 4);
     assert_has(&sums,
                "wait_seconds_bucket{lock=\"a\\\"b\\\\\",le=\"0.5\"} 0\n");
@@ -81,7 +81,7 @@ static void labels_are_bounded(void **state)
     dibsx_buf page;
 
     (void)state;
-    dibs__lock_sums_init(&sums);
+    dibs__lock_sums_init(&sums, NULL);
     read_one(&sums, "other", 1);
     for (int i = 0; i < 300; i++) {
         snprintf(name, sizeof(name), "lock-%c%c", 'a' + i / 26, 'a' + i % 26);
@@ -134,7 +134,7 @@ static void names_are_bounded(void **state)
     static dibs__lock_sums sums;
 
     (void)state;
-    dibs__lock_sums_init(&sums);
+    dibs__lock_sums_init(&sums, NULL);
     read_many(&sums, 0, 3 * DIBS__LOCK_SUMS_NAMES_MAX);
     assert_in_range(waits_of(&sums, "n:*"), 24000, 24576);
     dibs__lock_sums_fini(&sums);
@@ -146,7 +146,7 @@ static void forgotten_names_are_not_added_twice(void **state)
     static dibs__lock_sums sums;
 
     (void)state;
-    dibs__lock_sums_init(&sums);
+    dibs__lock_sums_init(&sums, NULL);
     read_one(&sums, "nightly", 10);
     read_many(&sums, 0, DIBS__LOCK_SUMS_NAMES_MAX);
     read_one(&sums, "nightly", 12);

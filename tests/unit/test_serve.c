@@ -285,9 +285,39 @@ static void classes_of_names(void **state)
 
     (void)state;
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
-        dibs__serve_class(cases[i][0], out);
+        dibs__serve_class(NULL, cases[i][0], out);
         assert_string_equal(out, cases[i][1]);
     }
+}
+
+static void classes_by_rules(void **state)
+{
+    static const char rules[] = "tenant:*:sync, tenant:*,*.lock,a*b*c";
+    static const char *const cases[][2] = {{"tenant:acme:sync",
+                                            "tenant:*:sync"},
+                                           {"tenant:acme:eu:sync",
+                                            "tenant:*:sync"},
+                                           {"tenant:acme:syncs", "tenant:*"},
+                                           {"tenant:", "tenant:*"},
+                                           {"tenant", "tenant"},
+                                           {"x.lock", "*.lock"},
+                                           {"x.lock.lock", "*.lock"},
+                                           {"abc", "a*b*c"},
+                                           {"a-b-b-c", "a*b*c"},
+                                           {"abcd", "abcd"},
+                                           {"job-17", "job-*"}};
+    char out[DIBS__SERVE_CLASS_MAX], longest[DIBS__SERVE_CLASS_MAX + 1];
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        dibs__serve_class(rules, cases[i][0], out);
+        assert_string_equal(out, cases[i][1]);
+    }
+    memset(longest, 'x', sizeof(longest) - 1);
+    longest[sizeof(longest) - 1] = '\0';
+    assert_int_equal(dibs__serve_class_check(longest, NULL), DIBS_REFUSED);
+    assert_int_equal(dibs__serve_class_check(longest + 1, NULL), DIBS_OK);
+    assert_int_equal(dibs__serve_class_check(NULL, NULL), DIBS_OK);
 }
 
 static void causes_are_split(void **state)
@@ -768,6 +798,7 @@ int main(void)
         cmocka_unit_test(every_status_has_a_problem),
         cmocka_unit_test(rows_are_whole_copies),
         cmocka_unit_test(classes_of_names),
+        cmocka_unit_test(classes_by_rules),
         cmocka_unit_test(causes_are_split),
         cmocka_unit_test(causes_are_whole),
         cmocka_unit_test(wrong_tokens_are_bounded),
