@@ -69,7 +69,7 @@ may_include() {
     src/coord\ \"store/store.h\" | src/coord\ \"store/value.h\" | src/coord\ \"store/log.h\" | src/coord\ \"store/topic.h\" | src/coord\ \"store/rate.h\" | src/coord\ \"store/roster.h\" | src/coord\ \"store/meter.h\" | src/coord\ \"store/queue.h\" | src/coord\ \"store/queue_admin.h\" | src/coord\ \"store/commit.h\") ;;
     src/coord\ \"core/client.h\" | src/coord\ \"core/names.h\" | src/coord\ \"core/log.h\" | src/coord\ \"core/timer.h\") ;;
     src/coord\ \"core/worker.h\" | src/coord\ \"core/runner.h\" | src/coord\ \"core/attach.h\" | src/coord\ \"core/notices.h\" | src/coord\ \"core/reach.h\") ;;
-    src/coord\ \"core/lock/term.h\" | src/coord\ \"core/who.h\" | src/coord\ \"core/lease_event.h\") ;;
+    src/coord\ \"core/lock/term.h\" | src/coord\ \"core/durability.h\" | src/coord\ \"core/who.h\" | src/coord\ \"core/lease_event.h\") ;;
     src/coord\ \"base/* | src/coord\ \"coord/*) ;;
     src/coord\ \"*) return 1 ;;
 

@@ -49,7 +49,9 @@ typedef struct dibs_queue_opts {
                           back, 1 s to 24 h; the client's */
     int64_t limit_ms;  /* how long one delivery may take, to 24 h; none */
     dibs_item_lost_fn *on_lost;
-    void *arg; /* borrowed until dibs_queue_free() returns */
+    void *arg;              /* borrowed until dibs_queue_free() returns */
+    const char *durability; /* of pushes and acks, on Redis: "async", or
+                               "wait:K": K replicas have them; the client's */
 } dibs_queue_opts;
 
 typedef struct dibs_push_opts {
@@ -83,7 +85,7 @@ typedef struct dibs_pushed {
 /* Makes a handle, without a call to the store. The handle copies strings. On failure
  * *out is NULL. Free it with dibs_queue_free(), before dibs_close().
  *   DIBS_INVALID      the name or an option is malformed
- *   DIBS_UNSUPPORTED  a quorum; the message says why */
+ *   DIBS_UNSUPPORTED  a quorum, or "wait:K" without Redis; the message says why */
 DIBS_API DIBS_MUST_CHECK dibs_status dibs_queue_new(dibs_client *client,
                                                     const char *name,
                                                     const dibs_queue_opts *opts,
@@ -103,7 +105,8 @@ DIBS_API void dibs_queue_cancel(dibs_queue *queue);
  * one item.
  *   DIBS_OK       there is one item, or one with its dedup id
  *   DIBS_FULL     the queue has as many items as it may have; none was made
- *   DIBS_UNKNOWN  no answer in time; there is one item or none
+ *   DIBS_UNKNOWN  no answer in time; there is one item or none. With "wait:K": too few
+ *                 replicas acknowledged it; the item is there, and a failover may lose it
  *   DIBS_INVALID  the data or an option is too long or malformed
  *   DIBS_CANCELLED  dibs_close() ended a wait while it was full */
 DIBS_API DIBS_MUST_CHECK dibs_status

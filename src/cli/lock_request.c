@@ -65,9 +65,9 @@ static const dibs__option options[] = {
              "a lock. The last two print a warning on standard error."},
     {DIBS__SETTING_DURABILITY, .metavar = "LEVEL",
      .offers = "async|wait:1|wait:2", .otherwise = "async",
-     .help = "Replicas that must acknowledge a grant: async, none; or wait:K, "
-             "K of them (1 to 9), so that a failover does not lose the lease. "
-             "Redis only."},
+     .help = "Replicas that must acknowledge a grant, a push or an ack: async, "
+             "none; or wait:K, K of them (1 to 9), so that a failover does not "
+             "lose it. Redis only."},
     {DIBS__ROW_SPAN("hold-min", 0, DIBS__DAYS(1)), .initial = "0s",
      .verbs = "run",
      .help = "Keep others out at least this long, even when the command ends "

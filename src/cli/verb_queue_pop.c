@@ -5,6 +5,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/fail.h"
 #include "base/json_data.h"
+#include "cli/option_values.h"
 #include "cli/options.h"
 #include "cli/print.h"
 #include "cli/token.h"
@@ -239,6 +240,7 @@ static int
 settle_item(const dibs__command *cmd, settle_fn *settle, const char *outcome)
 {
     char token[DIBS_ITEM_TOKEN_SIZE];
+    dibs_queue_opts opts = {.size = sizeof(opts)};
     dibs_queue *queue = NULL;
     dibs_item *item = NULL;
     dibs_client *cl = NULL;
@@ -251,7 +253,9 @@ settle_item(const dibs__command *cmd, settle_fn *settle, const char *outcome)
     code = dibs__cli_open(cmd, &cl);
     if (code)
         return code;
-    rc = dibs_queue_new(cl, dibs__operands(cmd)[0], NULL, &queue, &err);
+    if (dibs__opt_has(cmd, "durability"))
+        opts.durability = dibs__opt_text(cmd, "durability");
+    rc = dibs_queue_new(cl, dibs__operands(cmd)[0], &opts, &queue, &err);
     if (rc == DIBS_OK)
         rc = dibs_queue_adopt(queue, token, &item, &err);
     if (rc == DIBS_OK)
@@ -376,7 +380,7 @@ const dibs__verb dibs__verb_queue_ack = {
     .summary = "say that the work on a popped item is done",
     .exits = "0 accepted: the item is gone\n"
              "122 the token is over: the item came back, or is settled\n",
-    .options = "json",
+    .options = "json,durability",
     .min_operands = 1,
     .max_operands = 2,
     .kind = DIBS__QUEUES,

@@ -220,8 +220,10 @@ static int push_command(const dibs__command *cmd)
         code = dibs__cli_open(cmd, &cl);
     if (code)
         return code;
-    if (dibs_queue_new(cl, dibs__operands(cmd)[0], NULL, &queue, &err) !=
-        DIBS_OK)
+    if (dibs_queue_new(cl, dibs__operands(cmd)[0],
+                       DIBS_QUEUE_OPTS(.durability =
+                                           dibs__opt_text(cmd, "durability")),
+                       &queue, &err) != DIBS_OK)
         code = dibs__cli_fail(cmd, &err);
     else if (dibs__opt_flag(cmd, "lines"))
         code = push_stdin(cmd, queue, &opts);
@@ -283,7 +285,7 @@ const dibs__verb dibs__verb_queue_push = {
              "1 --fail-duplicate: it is a duplicate\n"
              "69 the store is out of reach; the item may be there\n"
              "75 the queue is full\n",
-    .options = "json",
+    .options = "json,durability",
     .min_operands = 1,
     .max_operands = 2,
     .kind = DIBS__QUEUES,

@@ -313,6 +313,7 @@ static int open_worker(worker *w)
     dibs_queue_opts opts = {.size = sizeof opts,
                             .as = dibs__opt_text(cmd, "as"),
                             .ttl_ms = dibs__opt_ms(cmd, "ttl"),
+                            .durability = dibs__opt_text(cmd, "durability"),
                             .on_lost = note_lost,
                             .arg = w};
     dibs_error err = {0};
@@ -422,7 +423,7 @@ const dibs__verb dibs__verb_queue_run = {
              "75 --once: no item came within -w (-E)\n"
              "122 --once: the item was lost\n"
              "124 --once: --limit ended the command\n" DIBS__COMMAND_EXITS,
-    .options = "ttl",
+    .options = "ttl,durability",
     .min_operands = 2,
     .max_operands = -1,
     .kind = DIBS__QUEUES,

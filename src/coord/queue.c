@@ -8,6 +8,7 @@
 #include "base/opts.h"
 #include "base/uncancel.h"
 #include "coord/queue_lane.h"
+#include "core/durability.h"
 #include "core/names.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -163,6 +164,18 @@ static dibs_status check_opts(const dibs_queue_opts *opts, dibs_error *err)
                     : DIBS_OK;
 }
 
+static dibs_status
+read_durability(dibs_queue *q, const char *text, dibs_error *err)
+{
+    const char *why = dibs__store_cannot(q->cl->st, DIBS__CAN_REPLICATE);
+    dibs_status rc =
+        dibs__durability_read(text, q->cl->replicas, &q->replicas, err);
+
+    if (rc == DIBS_OK && q->replicas > 0 && why)
+        rc = dibsx_fail(err, DIBS_UNSUPPORTED, "%s", why);
+    return rc;
+}
+
 /* A ttl of the client that is too short for queues becomes the shortest. */
 static dibs_status
 read_opts(dibs_queue *q, const dibs_queue_opts *given, dibs_error *err)
@@ -176,6 +189,9 @@ read_opts(dibs_queue *q, const dibs_queue_opts *given, dibs_error *err)
     if (opts->ttl_ms == 0)
         opts->ttl_ms = q->cl->ttl_ms > TTL_MIN_MS ? q->cl->ttl_ms : TTL_MIN_MS;
     rc = check_opts(opts, err);
+    if (rc == DIBS_OK)
+        rc = read_durability(q, opts->durability, err);
+    opts->durability = NULL;
     if (rc == DIBS_OK && opts->as)
         snprintf(q->as, sizeof(q->as), "%s", opts->as);
     opts->as = NULL;

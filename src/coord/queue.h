@@ -91,6 +91,7 @@ struct dibs_queue {
     char name[DIBS_NAME_MAX + 1]; /* with the client's prefix */
     char as[DIBS__WORKER_MAX];
     dibs_queue_opts opts;
+    uint32_t replicas; /* that must have pushes and acks */
     size_t refs;
     size_t callers;          /* threads in a call that waits */
     dibs__queue_call *calls; /* that end with a callback */

@@ -140,7 +140,8 @@ static void fill_request(dibs_queue *q, dibsx_nsec now)
                               .as = q->as,
                               .limit_ms = q->opts.limit_ms,
                               .heard = rq->heard,
-                              .settle = rq->settle};
+                              .settle = rq->settle,
+                              .replicas = q->replicas};
     rq->asked_at = now;
     rq->stray_asked = 0;
     if (ask.opens)
@@ -211,7 +212,9 @@ static void take_settlements(dibs_queue *q)
         if (rq->settle[i].rc == DIBS_OK && item->verb == DIBS__ITEM_EXTEND)
             atomic_store(&item->limit_until,
                          dibs__hold_limit(rq->asked_at, item->ms));
-        if (rq->settle[i].rc != DIBS_OK)
+        if (rq->settle[i].rc == DIBS_UNKNOWN)
+            (void)dibs__settle_unconfirmed(item, &err);
+        else if (rq->settle[i].rc != DIBS_OK)
             (void)dibsx_fail(&err, rq->settle[i].rc,
                              "item %llu of %s was not this consumer's any more",
                              (unsigned long long)item->lane.token.id,

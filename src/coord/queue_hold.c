@@ -29,6 +29,15 @@ static void unref_life(dibs__lane_life *life)
         dibsx_free(life);
 }
 
+dibs_status dibs__settle_unconfirmed(const dibs_item *item, dibs_error *err)
+{
+    return dibsx_fail(err, DIBS_UNKNOWN,
+                      "item %llu of %s is done, but too few replicas "
+                      "acknowledged that: a failover may bring it back",
+                      (unsigned long long)item->lane.token.id,
+                      dibs__name_short(item->q->cl, item->q->name));
+}
+
 dibs_status dibs__settle_keep_text(dibs_item *item, const dibs__settlement *how,
                                    dibs_error *err)
 {

@@ -113,7 +113,6 @@ void dibs__ask_end(dibs_queue *q);
 void dibs__ask_go_on(dibs_queue *q, pthread_cond_t *cond, dibsx_nsec deadline);
 
 /* ---- queue_reserve.c */
-
 void dibs__reserve_add(dibs_queue *q, dibs__waiter *w);
 
 /* DIBS_OK: the item can be settled now. */
@@ -125,6 +124,9 @@ DIBS_MUST_CHECK dibs_status dibs__settle_check(dibs_item *item,
 DIBS_MUST_CHECK dibs_status dibs__settle_keep_text(dibs_item *item,
                                                    const dibs__settlement *how,
                                                    dibs_error *err);
+
+/* The store has settled it, and too few replicas have that: DIBS_UNKNOWN. */
+dibs_status dibs__settle_unconfirmed(const dibs_item *item, dibs_error *err);
 
 /* Wants an item settled that can be. */
 DIBS_MUST_CHECK dibs_status dibs__settle_want(dibs_item *item,
@@ -142,7 +144,6 @@ void dibs__push_run(dibs_client *cl, dibs__job *job);
 void dibs__push_drive(dibs_queue *q);
 
 /* ---- queue_token.c */
-
 dibs_status dibs__token_settle(dibs_item *item, const dibs__settlement *how,
                                dibs_error *err);
 

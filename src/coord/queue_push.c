@@ -144,7 +144,8 @@ static dibs_status try_push(dibs_queue *q, push_batch *batch, dibs_error *err)
                        .lane = q->producer.lane,
                        .number = q->producer.number,
                        .items = batch->items,
-                       .count = batch->count};
+                       .count = batch->count,
+                       .replicas = q->replicas};
     dibsx_nsec deadline = dibs__client_deadline(cl, dibsx_now());
     dibs_status rc;
 

@@ -246,7 +246,8 @@ send_adopted(dibs_item *item, dibs__settlement *settle, dibs_error *err)
                              .span_ms = q->opts.ttl_ms,
                              .as = "",
                              .settle = settle,
-                             .settle_count = 1};
+                             .settle_count = 1,
+                             .replicas = q->replicas};
 
         rc = dibs__reach_store(cl, deadline, err);
         if (rc == DIBS_OK)
@@ -286,7 +287,8 @@ dibs_status dibs__token_settle(dibs_item *item, const dibs__settlement *how,
     else
         rc = send_adopted(item, &settle, err);
     if (rc == DIBS_OK && !settled && how->verb != DIBS__ITEM_EXTEND) {
-        rc = settle.rc;
+        rc = settle.rc == DIBS_UNKNOWN ? dibs__settle_unconfirmed(item, err)
+                                       : settle.rc;
         (void)q->cl->st->ops->queue->leave(q->cl->st, q->name, item->from_lane,
                                            dibsx_after_ms(dibsx_now(),
                                                           LEAVE_MS),

@@ -13,6 +13,7 @@
 #include "base/uncancel.h"
 #include "core/attach.h"
 #include "core/client_settings.h"
+#include "core/durability.h"
 #include "core/fork.h"
 #include "core/lock/acquire.h"
 #include "core/lock/handle.h"

@@ -1,5 +1,6 @@
 /* queue.h - the queue steps of the store contract: push, reserve and settle, tend,
- * leave; queue_admin.h has those of an operator. store/deliver.h has the rule.
+ * leave; queue_admin.h has those of an operator. store/deliver.h has the rule. The data of
+ * an item is bytes; the core writes the headers in front of them.
  *
  * A client's part in a queue is a lane, a number that it draws (53 random bits): one
  * to reserve with, and one to push with. A lane is one lease for all that it has.
@@ -7,9 +8,7 @@
  * was answered, or gives the lane up. The store does a number once and keeps its
  * answer, so a request whose answer was lost is sent again as it was: within 60 s a
  * push, while the lane lives a reserve. DIBS_LOST to a request that was sent once
- * means that nothing was done; to one that was sent again it means DIBS_UNKNOWN.
- *
- * The data of an item is bytes; the core writes the headers in front of them. */
+ * means that nothing was done; to one that was sent again it means DIBS_UNKNOWN. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_STORE_QUEUE_H
 #define DIBS_STORE_QUEUE_H
@@ -35,6 +34,7 @@ typedef struct dibs__push {
     uint64_t lane, number;
     dibs__push_item *items;
     size_t count;
+    uint32_t replicas; /* that must acknowledge it; with DIBS__CAN_REPLICATE */
 } dibs__push;
 
 /* Tells one delivery of an item from all others. The fence rises over the queue, on
@@ -79,10 +79,9 @@ typedef void dibs__delivery_fn(const dibs__delivery *delivery, void *arg);
  * delivered, also beyond `want`; of an item that it has the later fence counts. `heard`:
  * items that rings brought. Today's rings bring none (a later step): they mean "ask".
  *
- * The lane lives for span_ms after this. A new number shortens it only while it has
- * nothing. So a client counts its validity from before the send; when it sends a number
- * with an empty hand, it counts on no more than that span, and on no tend that was
- * sent before the answer. */
+ * The lane lives for span_ms after this. A new number shortens it only while it has nothing.
+ * So a client counts its validity from before the send; when it sends a number with an empty
+ * hand, it counts on no more than that span, and on no tend sent before the answer. */
 typedef struct dibs__reserve {
     const char *queue;
     uint64_t lane, number;
@@ -97,6 +96,7 @@ typedef struct dibs__reserve {
     size_t heard_count;
     dibs__settlement *settle;
     size_t settle_count;
+    uint32_t replicas; /* that must acknowledge each ack, else it is UNKNOWN */
 
     uint64_t stamp; /* out: for the next number */
     int64_t due_ms; /* out: until it should ask for a delayed item; or -1 */
@@ -114,7 +114,7 @@ typedef struct dibs__tend {
 typedef struct dibs__queue_ops {
     /* DIBS_OK: each item has its id, and is there once. DIBS_FULL: none was made, nor
      * will be by this number. DIBS_LOST: the number is over, or the lane not known.
-     * DIBS_INVALID: too many, too long; nothing changed. */
+     * DIBS_INVALID: too many, too long. DIBS_UNKNOWN: also if too few replicas have it. */
     dibs_status (*push)(struct dibs__store *st, const dibs__push *push,
                         dibsx_nsec deadline, dibs_error *err);
 
@@ -136,7 +136,7 @@ typedef struct dibs__queue_ops {
                          uint64_t lane, dibsx_nsec deadline, dibs_error *err);
 } dibs__queue_ops;
 
-/* The bytes of its reason or result that are kept; the owner in notices for a lane. */
+/* The bytes of its reason or result to keep; the owner in notices for a lane. */
 size_t dibs__settle_text(const dibs__settlement *settle);
 void dibs__lane_address(uint64_t lane, char out[DIBS_OWNER_SIZE]);
 

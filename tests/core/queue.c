@@ -217,6 +217,33 @@ static void many_go_in_one_call(void **state)
     dibs_close(cl);
 }
 
+/* Replicas are those of Redis; other stores say so before anything is pushed. */
+static void durability_is_what_the_store_has(void **state)
+{
+    dibs_client *cl = core_open();
+    dibs_queue *queue = NULL;
+    dibs_error why = {0};
+    dibs_status rc;
+
+    (void)state;
+    CHECK(DIBS_INVALID,
+          dibs_queue_new(cl, core_name(),
+                         DIBS_QUEUE_OPTS(.durability = "wait:0"), &queue, err));
+    CHECK(DIBS_OK,
+          dibs_queue_new(cl, core_name(),
+                         DIBS_QUEUE_OPTS(.durability = "async"), &queue, err));
+    CHECK(DIBS_OK, dibs_queue_push(queue, "x", 1, NULL, NULL, err));
+    dibs_queue_free(queue);
+    rc = dibs_queue_new(cl, core_name(),
+                        DIBS_QUEUE_OPTS(.durability = "wait:1"), &queue, &why);
+    assert_status(rc, strncmp(core_url, "redis", 5) == 0 ? DIBS_OK
+                                                         : DIBS_UNSUPPORTED);
+    if (rc != DIBS_OK)
+        assert_non_null(strstr(why.message, "replica"));
+    dibs_queue_free(queue);
+    dibs_close(cl);
+}
+
 static void malformed_calls_are_refused(void **state)
 {
     static const char *const headers[] = {"no sign", NULL};
@@ -589,6 +616,7 @@ int core_queue_tests(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_item_is_pushed_reserved_and_acked),
+        cmocka_unit_test(durability_is_what_the_store_has),
         cmocka_unit_test(the_order_is_priority_then_place),
         cmocka_unit_test(an_item_dies_after_its_last_try),
         cmocka_unit_test(a_backoff_delays),

@@ -505,6 +505,92 @@ static void a_renewal_counts_once_replicas_have_it(void **state)
     IN_TIME(topology_mend(&sc.tp));
 }
 
+static dibs_queue *durable_queue(dibs_client *cl, const char *name)
+{
+    dibs_queue *queue = NULL;
+
+    CHECK(DIBS_OK,
+          dibs_queue_new(cl, name, DIBS_QUEUE_OPTS(.durability = "wait:1"),
+                         &queue, err));
+    return queue;
+}
+
+static uint64_t items_of(dibs_client *cl, const char *name)
+{
+    dibs_queue_info info = {.size = sizeof(info)};
+
+    CHECK(DIBS_OK, dibs_queue_stats(cl, name, &info, err));
+    return info.ready + info.out;
+}
+
+/* Too few replicas: the item is there, or done, and the call says that it may not be so
+ * after a failover. */
+static void what_too_few_have_of_a_queue_is_unknown(void **state)
+{
+    dibs_client *cl = world_client(sc.url, 1000);
+    dibs_queue *queue = durable_queue(cl, "few");
+    dibs_item *item = NULL;
+    dibs_error why = {0};
+
+    (void)state;
+    CHECK(DIBS_OK, dibs_queue_push(queue, "a", 1, NULL, NULL, err));
+    CHECK(DIBS_OK, dibs_queue_reserve(queue, WORLD_BOUND_MS, &item, err));
+    topology_cut(&sc.tp);
+    CHECK(DIBS_UNKNOWN, dibs_item_ack(item, &why));
+    assert_non_null(strstr(why.message, "too few replicas"));
+    dibs_item_free(item);
+    assert_int_equal(items_of(cl, "few"), 0);
+    CHECK(DIBS_UNKNOWN, dibs_queue_push(queue, "b", 1, NULL, NULL, &why));
+    assert_non_null(strstr(why.message, "acknowledged by 0 of 1 replicas"));
+    assert_int_equal(items_of(cl, "few"), 1);
+    IN_TIME(topology_mend(&sc.tp));
+    CHECK(DIBS_OK, dibs_queue_push(queue, "c", 1, NULL, NULL, err));
+    assert_int_equal(items_of(cl, "few"), 2);
+    dibs_queue_free(queue);
+    dibs_close(cl);
+}
+
+static void *push_main(void *arg)
+{
+    return (void *)(uintptr_t)dibs_queue_push(arg, "x", 1, NULL, NULL, NULL);
+}
+
+static void await_waits(long long count)
+{
+    dibsx_nsec until = dibsx_after_ms(dibsx_now(), WORLD_BOUND_MS);
+
+    while (server_info(primary(), "commandstats", "cmdstat_wait") < count) {
+        IN_TIME(dibsx_now() < until);
+        world_sleep_ms(10);
+    }
+}
+
+/* A push waits for replicas that are away: it is one item, which they have then. */
+static void a_push_that_replicas_have_survives(void **state)
+{
+    dibs_queue *queue = durable_queue(sc.one, "kept");
+    dibs_item *item = NULL;
+    pthread_t thread;
+    void *rc = NULL;
+
+    (void)state;
+    CHECK(DIBS_OK, dibs_queue_push(queue, "w", 1, NULL, NULL, err));
+    topology_cut(&sc.tp);
+    assert_true(server_tell(primary(), "CONFIG", "RESETSTAT", NULL));
+    assert_int_equal(pthread_create(&thread, NULL, push_main, queue), 0);
+    await_waits(2);
+    IN_TIME(topology_mend(&sc.tp));
+    pthread_join(thread, &rc);
+    IN_TIME((uintptr_t)rc != DIBS_UNKNOWN);
+    assert_status((uintptr_t)rc, DIBS_OK);
+    kill_primary();
+    assert_int_equal(items_of(sc.other, "kept"), 2);
+    CHECK(DIBS_OK, dibs_queue_reserve(queue, WORLD_BOUND_MS, &item, err));
+    CHECK(DIBS_OK, dibs_item_ack(item, err));
+    dibs_item_free(item);
+    dibs_queue_free(queue);
+}
+
 /* Readers become a writer, and a waiter is served, only with the replicas. */
 static void conversions_and_hand_overs_are_durable(void **state)
 {
@@ -595,6 +681,8 @@ int main(void)
         SCENE_TEST(what_too_few_have_is_not_granted),
         SCENE_TEST(conversions_and_hand_overs_are_durable),
         SCENE_TEST(others_see_how_durable_it_is),
+        SCENE_TEST(what_too_few_have_of_a_queue_is_unknown),
+        SCENE_TEST(a_push_that_replicas_have_survives),
         SCENE_TEST(a_renewal_counts_once_replicas_have_it),
         SCENE_TEST(a_demotion_is_told_once),
         SCENE_TEST(a_planned_switch_is_followed),

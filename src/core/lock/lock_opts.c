@@ -9,6 +9,7 @@
 #include "base/fail.h"
 #include "base/opts.h"
 #include "config/option.h"
+#include "core/durability.h"
 #include "core/lock/lock.h"
 #include "core/names.h"
 #include <inttypes.h>
@@ -20,20 +21,6 @@ enum { META_MAX = DIBS__WHO_MAX - DIBS__WHO_PLAIN - 16 - 20 };
 #define KNOWN_FLAGS                                                            \
     ((uint32_t)(DIBS_LOCK_NO_RENEW | DIBS_LOCK_BARGE | DIBS_LOCK_REENTRANT |   \
                 DIBS_LOCK_STICKY))
-
-dibs_status dibs__durability_read(const char *text, uint32_t initial,
-                                  uint32_t *replicas, dibs_error *err)
-{
-    *replicas = initial;
-    if (!text)
-        return DIBS_OK;
-    if (!dibs__replicas_parse(text, replicas))
-        return dibsx_fail(err, DIBS_INVALID,
-                          "durability is async, or wait:K with K from 1 to 9, "
-                          "and not %.40s",
-                          text);
-    return DIBS_OK;
-}
 
 static void fill_in(const dibs_client *cl, dibs_lock_opts *opts)
 {

@@ -32,13 +32,6 @@ static inline dibs_status dibs__ttl_fail(dibs_error *err)
     return dibsx_fail(err, DIBS_INVALID, "the ttl must be from 10 ms to 24 h");
 }
 
-/* Replicas that must acknowledge a grant: reads "async" (none) or "wait:K";
- * NULL leaves it at `initial`. */
-DIBS_MUST_CHECK dibs_status dibs__durability_read(const char *text,
-                                                  uint32_t initial,
-                                                  uint32_t *replicas,
-                                                  dibs_error *err);
-
 /* Sets what the handle has of its options; lock->cl is set. Freed by
  * dibs__opts_fini(), also after a failure. Locks: none held; fini: cl->mutex. */
 DIBS_MUST_CHECK dibs_status dibs__opts_read(dibs_lock *lock,

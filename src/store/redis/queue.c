@@ -65,6 +65,45 @@ static void distrust_queue(dibs__redis *rd, const dibs__queue_names *names)
     dibs__route_distrust(rd->steps, key, strlen(key));
 }
 
+/* ---- replicas */
+
+/* Runs a script, on a connection of its own if replicas must acknowledge it. End with
+ * dibs__replica_wait_done(). */
+static dibs_status
+run_script(dibs__redis *rd, dibs__script script, dibs__words *words,
+           uint32_t replicas, dibsx_nsec deadline, dibs__loan *loan,
+           redisReply **out, dibs_error *err)
+{
+    *loan = (dibs__loan){.cn = NULL};
+    return replicas > 0
+               ? dibs__replica_wait_run(&rd->replica_wait, script, words,
+                                        deadline, loan, out, err)
+               : dibs__script_run(rd->steps, script, words, deadline, out, err);
+}
+
+/* Nothing is taken back: another consumer may have it already. */
+static dibs_status
+confirm_replicas(dibs__loan *loan, uint32_t replicas, const char *what,
+                 const char *queue, dibsx_nsec deadline, dibs_error *err)
+{
+    int64_t limit_ms =
+        dibs__replica_wait_patience_ms(DIBS__LEASE_MAX_MS, deadline);
+    uint32_t acked = 0;
+    dibs_status rc;
+
+    if (replicas == 0)
+        return DIBS_OK;
+    rc = dibs__replica_wait_wait(loan, replicas, limit_ms, deadline, &acked,
+                                 err);
+    if (rc != DIBS_OK)
+        return dibsx_unanswered(err);
+    if (acked >= replicas)
+        return DIBS_OK;
+    return dibsx_fail(err, DIBS_UNKNOWN,
+                      "%s of `%s` was acknowledged by %u of %u replicas", what,
+                      queue, (unsigned)acked, (unsigned)replicas);
+}
+
 /* ---- push */
 
 static void clear_push(const dibs__push *push)
@@ -119,6 +158,7 @@ static dibs_status push_plain(dibs__redis *rd, const dibs__push *push,
     dibs__queue_names names;
     push_head head;
     dibs__words words;
+    dibs__loan loan;
     int64_t first;
     dibs_status rc;
 
@@ -129,8 +169,8 @@ static dibs_status push_plain(dibs__redis *rd, const dibs__push *push,
     add_head(&words, push, &head);
     for (size_t i = 0; i < push->count; i++)
         add_data(&words, &push->items[i]);
-    rc = dibs__script_run(rd->steps, DIBS__SCRIPT_queue_push, &words, deadline,
-                          &reply, err);
+    rc = run_script(rd, DIBS__SCRIPT_queue_push, &words, push->replicas,
+                    deadline, &loan, &reply, err);
     if (rc != DIBS_OK)
         return rc;
     if (is_slow(reply)) {
@@ -138,11 +178,14 @@ static dibs_status push_plain(dibs__redis *rd, const dibs__push *push,
     } else if (dibs__reply_int(reply, &first) && first > 0) {
         for (size_t i = 0; i < push->count; i++)
             push->items[i].id = (uint64_t)first + i;
+        rc = confirm_replicas(&loan, push->replicas, "a push", push->queue,
+                              deadline, err);
     } else {
         distrust_queue(rd, &names);
         rc = dibs__reply_odd(err);
     }
     dibs__reply_free(reply);
+    dibs__replica_wait_done(&loan);
     return rc;
 }
 
@@ -199,6 +242,7 @@ static dibs_status push_any(dibs__redis *rd, const dibs__push *push,
     dibs__queue_names names;
     push_head head;
     dibs__words words;
+    dibs__loan loan;
     dibs_status rc;
 
     if (!specs)
@@ -210,14 +254,18 @@ static dibs_status push_any(dibs__redis *rd, const dibs__push *push,
         dibs__words_puts(&words, specs[i]);
         add_data(&words, &push->items[i]);
     }
-    rc = dibs__script_run(rd->steps, DIBS__SCRIPT_queue_put, &words, deadline,
-                          &reply, err);
+    rc = run_script(rd, DIBS__SCRIPT_queue_put, &words, push->replicas,
+                    deadline, &loan, &reply, err);
     if (rc == DIBS_OK) {
         rc = judge_push(push, reply, err);
         if (rc == DIBS_UNKNOWN)
             distrust_queue(rd, &names);
+        if (rc == DIBS_OK)
+            rc = confirm_replicas(&loan, push->replicas, "a push", push->queue,
+                                  deadline, err);
     }
     dibs__reply_free(reply);
+    dibs__replica_wait_done(&loan);
     dibsx_free(specs);
     return rc;
 }
@@ -418,6 +466,29 @@ read_answer(const redisReply *reply, bool brief, dibs__reserve *ask,
     return DIBS_OK;
 }
 
+/* Settlements that replicas must acknowledge. */
+static uint32_t acks_of(const dibs__reserve *ask)
+{
+    uint32_t acks = 0;
+
+    for (size_t i = 0; i < ask->settle_count; i++)
+        acks += ask->settle[i].verb == DIBS__ITEM_ACK;
+    return acks;
+}
+
+/* The deliveries stand; of the acks it is not known whether they survive a failover. */
+static void
+confirm_acks(dibs__loan *loan, dibs__reserve *ask, dibsx_nsec deadline)
+{
+    dibs_status rc = confirm_replicas(loan, ask->replicas, "an ack", ask->queue,
+                                      deadline, NULL);
+
+    for (size_t i = 0; rc != DIBS_OK && i < ask->settle_count; i++)
+        if (ask->settle[i].verb == DIBS__ITEM_ACK &&
+            ask->settle[i].rc == DIBS_OK)
+            ask->settle[i].rc = DIBS_UNKNOWN;
+}
+
 /* One of the two scripts. DIBS_BUSY: the short one will not do. */
 static dibs_status run_reserve(dibs__redis *rd, bool brief, dibs__reserve *ask,
                                dibsx_nsec deadline, dibs__delivery_fn *each,
@@ -425,9 +496,11 @@ static dibs_status run_reserve(dibs__redis *rd, bool brief, dibs__reserve *ask,
 {
     dibs__script script =
         brief ? DIBS__SCRIPT_queue_take : DIBS__SCRIPT_queue_work;
+    const uint32_t replicas = acks_of(ask) > 0 ? ask->replicas : 0;
     reserve_words *room = dibsx_zalloc(sizeof(*room));
     redisReply *reply = NULL;
     dibs__words words;
+    dibs__loan loan;
     dibs_status rc;
 
     if (!room)
@@ -440,7 +513,7 @@ static dibs_status run_reserve(dibs__redis *rd, bool brief, dibs__reserve *ask,
         dibs__redis_doorbell_attend(&rd->bell,
                                     dibs__slot_of(room->names.key[0],
                                                   strlen(room->names.key[0])));
-    rc = dibs__script_run(rd->steps, script, &words, deadline, &reply, err);
+    rc = run_script(rd, script, &words, replicas, deadline, &loan, &reply, err);
     if (rc == DIBS_OK) {
         int status = brief ? DIBS_OK : dibs__reply_status(reply);
 
@@ -456,8 +529,11 @@ static dibs_status run_reserve(dibs__redis *rd, bool brief, dibs__reserve *ask,
                      : dibs__reply_odd(err);
         if (rc == DIBS_UNKNOWN)
             distrust_queue(rd, &room->names);
+        if (rc == DIBS_OK && replicas > 0)
+            confirm_acks(&loan, ask, deadline);
     }
     dibs__reply_free(reply);
+    dibs__replica_wait_done(&loan);
     dibsx_free(room);
     return rc;
 }

@@ -35,12 +35,14 @@ local function read_ids()
     return answer
 end
 
+-- It is written again: who waits for replicas then waits for those that have the push, too.
 local function repeat_push(count)
     local answer = read_ids()
 
     if #answer ~= count then
         return {INVALID}
     end
+    call('HSET', FROM, lane, kept)
     table.insert(answer, 1, tonumber(rc))
     return tonumber(rc) == FULL and
            {FULL, int(head.items), int(setting('cap', 1000000))} or answer
