@@ -239,7 +239,7 @@ static void durability_is_what_the_store_has(void **state)
     assert_status(rc, strncmp(core_url, "redis", 5) == 0 ? DIBS_OK
                                                          : DIBS_UNSUPPORTED);
     if (rc != DIBS_OK)
-        assert_non_null(strstr(why.message, "replica"));
+        assert_non_null(strstr(why.message, "durability"));
     dibs_queue_free(queue);
     dibs_close(cl);
 }
