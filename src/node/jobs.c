@@ -1,7 +1,9 @@
 /* jobs.c - a node in a program: dibs/jobs.h. Owns its functions and definitions. */
 /* SPDX-License-Identifier: MIT */
 #include "base/alloc.h"
+#include "base/hash.h"
 #include "base/opts.h"
+#include "base/table.h"
 #include "base/uncancel.h"
 #include "jobs/board_set.h"
 #include "jobs/job_text.h"
@@ -27,8 +29,15 @@ enum {
     LOOK_MS = 10000,
     GRACE_MS = 30000,
     LOADS_MAX = 100,
-    LOAD_AGAIN_MS = 50
+    LOAD_AGAIN_MS = 50,
+    FRAME_MAX = 1024 /* bytes of a jobs file around its jobs */
 };
+
+/* The name of a job that the program has defined; in the arena. */
+typedef struct defined_name {
+    dibsx_table_node node; /* first, so that one is the other */
+    char name[DIBS__JOB_NAME_SIZE];
+} defined_name;
 
 struct dibs_jobs {
     dibs_client *cl;
@@ -38,6 +47,7 @@ struct dibs_jobs {
     dibs__function functions[DIBS_JOBS_FUNCTIONS_MAX];
     size_t function_count;
     dibsx_buf jobs;    /* of the jobs file of this program, below "jobs" */
+    dibsx_table names; /* of these jobs */
     dibs_error failed; /* the first job that was refused */
     int stop_fd;
     pid_t pid; /* of the process that made it */
@@ -173,6 +183,7 @@ void dibs_jobs_close(dibs_jobs *jb)
     if (jb->stop_fd >= 0)
         close(jb->stop_fd);
     dibsx_buf_fini(&jb->jobs);
+    dibsx_table_fini(&jb->names);
     dibs__arena_free(jb->arena);
     dibsx_free(jb);
 }
@@ -255,35 +266,62 @@ static void end_file(const dibsx_buf *jobs, dibsx_buf *text)
     dibsx_buf_puts(text, "}}");
 }
 
-/* The jobs so far with this one more must be a jobs file. */
+static bool is_defined(const dibs_jobs *jb, const char *name)
+{
+    dibsx_table_node *at = dibsx_table_find(&jb->names, dibsx_hash_text(name));
+
+    while (at && strcmp(((defined_name *)(void *)at)->name, name) != 0)
+        at = at->next;
+    return at != NULL;
+}
+
+static dibs_status
+keep_job(dibs_jobs *jb, const char *name, const dibsx_buf *job, dibs_error *err)
+{
+    defined_name *defined = dibs__arena_take(jb->arena, 1, sizeof(*defined));
+
+    if (jb->jobs.len + job->len + FRAME_MAX > DIBS__JOB_FILE_MAX)
+        return dibsx_fail(err, DIBS_FULL,
+                          "the jobs of a program have at most %d MiB as text",
+                          DIBS__JOB_FILE_MAX >> 20);
+    dibsx_buf_puts(&jb->jobs, jb->jobs.len ? ",\n" : "");
+    dibsx_buf_add(&jb->jobs, job->data, job->len);
+    if (!defined || !dibsx_buf_ok(&jb->jobs))
+        return dibsx_nomem(err, "the job %s", name);
+    (void)snprintf(defined->name, sizeof(defined->name), "%s", name);
+    dibsx_table_add(&jb->names, &defined->node, dibsx_hash_text(name));
+    return DIBS_OK;
+}
+
+/* The job alone must be a jobs file. A publication looks at how jobs refer to each
+ * other. */
 static dibs_status define_job(dibs_jobs *jb, const char *name,
                               const dibs_job_opts *given, dibs_error *err)
 {
     dibs_job_opts opts;
     dibs__job_file file = {.version = 0};
-    dibsx_buf jobs, text;
+    dibsx_buf job, text;
     dibs_status rc = check_name(jb, name, err);
 
-    dibsx_buf_init(&jobs, DIBS__JOB_FILE_MAX);
+    dibsx_buf_init(&job, DIBS__JOB_FILE_MAX);
     dibsx_buf_init(&text, DIBS__JOB_FILE_MAX);
+    if (rc == DIBS_OK && is_defined(jb, name))
+        rc = dibsx_fail(err, DIBS_INVALID,
+                        "there is a job %s already; rename one", name);
     if (rc == DIBS_OK)
         rc =
             dibsx_opts_copy(&opts, sizeof(opts), given, "DIBS_JOB_OPTS()", err);
     if (rc == DIBS_OK) {
-        dibsx_buf_add(&jobs, jb->jobs.data, jb->jobs.len);
-        dibsx_buf_puts(&jobs, jobs.len ? ",\n" : "");
-        dibs__define_job(&jobs, name, &opts);
+        dibs__define_job(&job, name, &opts);
         begin_file(jb, &text);
-        end_file(&jobs, &text);
+        end_file(&job, &text);
         rc = dibs__job_text_read(&text, name, false, &file, err);
     }
+    if (rc == DIBS_OK)
+        rc = keep_job(jb, name, &job, err);
     dibs__job_file_fini(&file);
     dibsx_buf_fini(&text);
-    if (rc == DIBS_OK) {
-        dibsx_buf_fini(&jb->jobs);
-        jb->jobs = jobs;
-    } else
-        dibsx_buf_fini(&jobs);
+    dibsx_buf_fini(&job);
     return rc;
 }
 

@@ -838,6 +838,26 @@ static void a_mistake_is_reported_by_the_run(void **state)
 }
 
 /* They would do nothing. */
+static void a_name_is_defined_once(void **state)
+{
+    dibs_error why = {0};
+    char name[16];
+    node n;
+
+    (void)state;
+    make_node(&n, core_name(), fast);
+    for (int i = 0; i < CROWD; i++) {
+        snprintf(name, sizeof(name), "j%d", i);
+        CHECK(DIBS_OK, dibs_jobs_define(n.jobs, name, NULL, err));
+    }
+    CHECK(DIBS_INVALID, dibs_jobs_define(n.jobs, "j7", NULL, &why));
+    assert_non_null(strstr(why.message, "j7 already"));
+    /* A job that was refused is not published without a word. */
+    CHECK(DIBS_INVALID, dibs_jobs_publish(n.jobs, err));
+    dibs_jobs_close(n.jobs);
+    dibs_close(n.cl);
+}
+
 static void options_of_a_lock_need_its_key(void **state)
 {
     const dibs_job_opts *odd[] = {DIBS_JOB_OPTS(.lock_ttl_ms = 60000),
@@ -883,6 +903,7 @@ int core_jobs_tests(void)
         cmocka_unit_test(slots_are_used_at_once),
         cmocka_unit_test(a_stuck_call_ends_its_process),
         cmocka_unit_test(a_mistake_is_reported_by_the_run),
+        cmocka_unit_test(a_name_is_defined_once),
         cmocka_unit_test(options_of_a_lock_need_its_key),
     };
 
