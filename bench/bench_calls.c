@@ -65,7 +65,7 @@ static dibs_jobs *open_node(const char *url, size_t i, dibs_client **client)
         give_up("open", err.message);
     if (dibs_jobs_open(*client,
                        DIBS_JOBS_OPTS(.board = "bench", .set = set,
-                                      .slots = SLOTS, .version = time(NULL)),
+                                      .slots = SLOTS, .version = wall_us()),
                        &jobs, &err) != DIBS_OK ||
         dibs_jobs_function(jobs, "note", note_call, NULL, &err) != DIBS_OK)
         give_up("node", err.message);
