@@ -126,9 +126,9 @@ use_preset() {
 # Runs the tests of build/PRESET, as many at once as there are fifths of processors for
 # (tests/CMakeLists.txt). The limit of a test is for one that hangs.
 tests() {
-    local preset=$1 fifths=10 with
+    local preset=$1 fifths=11 with
     shift
-    [[ $preset != [at]san ]] || fifths=5
+    [[ $preset != [at]san ]] || fifths=6
     use_preset "$preset"
     # What each test took: seconds of the clock, of its own code and of the system.
     export DIBS_JUDGE_COSTS=$PWD/$logs/costs-$preset.txt

@@ -1,10 +1,11 @@
 /* main.c - runs the tests of the public interface on one store, or those whose
- * names are like a pattern: test_core [PATTERN] URL. */
+ * names are like a pattern: test_core [--locks | --nouns | PATTERN] URL. */
 /* SPDX-License-Identifier: MIT */
 #include "core.h"
 
 #include <poll.h>
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -54,49 +55,62 @@ static const child_part parts[] = {{"exits", core_exit_in_the_middle},
                                    {"reserves", core_reserve_and_stop},
                                    {0}};
 
+typedef int core_suite(void);
+
+/* Locks and what is done with them. */
+static core_suite *const locks[] = {core_client_tests,
+                                    core_footprint_tests,
+                                    core_lock_tests,
+                                    core_wait_tests,
+                                    core_loss_tests,
+                                    core_reentry_tests,
+                                    core_kinds_tests,
+                                    core_sticky_tests,
+                                    core_multi_tests,
+                                    core_guard_tests,
+                                    core_async_tests,
+                                    core_threads_tests,
+                                    core_health_tests,
+                                    core_stats_tests,
+                                    core_viewer_tests,
+                                    core_monitor_tests,
+                                    core_monitor_trail_tests,
+                                    core_monitor_deadlock_tests,
+                                    NULL};
+
+/* All other nouns. */
+static core_suite *const nouns[] = {
+    core_state_tests,   core_watch_tests,      core_elect_tests,
+    core_members_tests, core_latch_tests,      core_events_tests,
+    core_barrier_tests, core_queue_tests,      core_queue_async_tests,
+    core_limit_tests,   core_breaker_tests,    core_queue_admin_tests,
+    core_jobs_tests,    core_jobs_sweep_tests, NULL};
+
+static int run_suites(core_suite *const *suites)
+{
+    int failed = 0;
+
+    for (; *suites; suites++)
+        failed += (*suites)();
+    return failed;
+}
+
 int main(int argc, char **argv)
 {
+    const char *part = argc == 3 ? argv[1] : "";
     int failed = 0;
 
     child_play(argc, argv, parts);
     if (argc != 2 && argc != 3) {
-        fprintf(stderr, "usage: test_core [PATTERN] URL\n");
+        fprintf(stderr, "usage: test_core [--locks | --nouns | PATTERN] URL\n");
         return 2;
     }
-    if (argc == 3)
-        cmocka_set_test_filter(argv[1]);
     core_url = argv[argc - 1];
-    failed += core_client_tests();
-    failed += core_footprint_tests();
-    failed += core_lock_tests();
-    failed += core_wait_tests();
-    failed += core_loss_tests();
-    failed += core_reentry_tests();
-    failed += core_kinds_tests();
-    failed += core_sticky_tests();
-    failed += core_multi_tests();
-    failed += core_guard_tests();
-    failed += core_async_tests();
-    failed += core_threads_tests();
-    failed += core_state_tests();
-    failed += core_watch_tests();
-    failed += core_elect_tests();
-    failed += core_members_tests();
-    failed += core_latch_tests();
-    failed += core_events_tests();
-    failed += core_barrier_tests();
-    failed += core_queue_tests();
-    failed += core_queue_async_tests();
-    failed += core_health_tests();
-    failed += core_limit_tests();
-    failed += core_breaker_tests();
-    failed += core_queue_admin_tests();
-    failed += core_monitor_tests();
-    failed += core_monitor_trail_tests();
-    failed += core_monitor_deadlock_tests();
-    failed += core_stats_tests();
-    failed += core_viewer_tests();
-    failed += core_jobs_tests();
-    failed += core_jobs_sweep_tests();
+    if (*part && *part != '-')
+        cmocka_set_test_filter(part);
+    if (strcmp(part, "--nouns") != 0)
+        failed += run_suites(locks);
+    if (strcmp(part, "--locks") != 0)
+        failed += run_suites(nouns);
     return failed ? 1 : 0;
 }

@@ -25,7 +25,9 @@ if(NOT DIBS_SANITIZE)
   on_redis(contract_redis_acl contract contract --acl ${redis_acl} contract:)
   dibs_long(contract_redis_unix contract_redis_tls)
 endif()
-on_redis(core_redis core test_core)
+foreach(part locks nouns)
+  dibs_test(core_redis_${part} "core;redis" with_redis -- $<TARGET_FILE:test_core> --${part})
+endforeach()
 # suites_on(TOPOLOGY): the contract and the core on more than one server. Sanitizers
 # see these topologies in tests of their own.
 function(suites_on topology)
