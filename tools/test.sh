@@ -126,14 +126,14 @@ use_preset() {
 # Runs the tests of build/PRESET, as many at once as there are fifths of processors for
 # (tests/CMakeLists.txt). The limit of a test is for one that hangs.
 tests() {
-    local preset=$1 fifths=11 with
+    local preset=$1 with
+    local -A fifths=([dev]=12 [asan]=7 [tsan]=6)
     shift
-    [[ $preset != [at]san ]] || fifths=6
     use_preset "$preset"
     # What each test took: seconds of the clock, of its own code and of the system.
     export DIBS_JUDGE_COSTS=$PWD/$logs/costs-$preset.txt
     : >"$DIBS_JUDGE_COSTS"
-    "${with[@]}" ctest --test-dir "build/$preset" -j"$fifths" --timeout 7200 --output-on-failure \
+    "${with[@]}" ctest --test-dir "build/$preset" -j"${fifths[$preset]}" --timeout 7200 --output-on-failure \
         --no-tests=error ${leave_out[@]+"${leave_out[@]}"} "$@"
 }
 
