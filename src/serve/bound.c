@@ -82,9 +82,11 @@ static void *bounds_main(void *arg)
 
 dibs_status
 dibs__bounds_init(dibs__serve_bounds *table, dibs__serve_sessions *sessions,
-                  dibs__sessions_wake_fn *wake, void *wake_arg, dibs_error *err)
+                  dibs_client *client, dibs__sessions_wake_fn *wake,
+                  void *wake_arg, dibs_error *err)
 {
     *table = (dibs__serve_bounds){.sessions = sessions,
+                                  .client = client,
                                   .wake = wake,
                                   .wake_arg = wake_arg};
     if (!dibsx_cond_init(&table->cond))

@@ -36,7 +36,8 @@ struct dibs__bound {
 };
 
 typedef struct dibs__serve_bounds {
-    dibs__serve_sessions *sessions; /* borrowed */
+    dibs__serve_sessions *sessions; /* borrowed, as the next */
+    dibs_client *client;            /* of the store that has these nouns */
     dibs__sessions_wake_fn *wake;
     void *wake_arg;
     pthread_t thread;
@@ -53,6 +54,7 @@ typedef struct dibs__serve_bounds {
 /* End with dibs__bounds_fini() when no routes run, before the sessions end. */
 DIBS_MUST_CHECK dibs_status dibs__bounds_init(dibs__serve_bounds *table,
                                               dibs__serve_sessions *sessions,
+                                              dibs_client *client,
                                               dibs__sessions_wake_fn *wake,
                                               void *wake_arg, dibs_error *err);
 void dibs__bounds_fini(dibs__serve_bounds *table);

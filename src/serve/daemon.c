@@ -233,8 +233,8 @@ static dibs_status start_parts(dibs__serve *sv, dibs_error *err)
     sv->sessions.count_max = sv->opts->sessions_max;
     sv->sessions.leases_max = sv->opts->session_leases;
     if (rc == DIBS_OK)
-        rc = dibs__bounds_init(&sv->bounds, &sv->sessions, ring_bell, &sv->bell,
-                               err);
+        rc = dibs__bounds_init(&sv->bounds, &sv->sessions, sv->data, ring_bell,
+                               &sv->bell, err);
     if (rc == DIBS_OK)
         rc = dibs__catalog_init(&sv->catalog, sv->data, sv->opts->look_every_ms,
                                 ring_bell, &sv->bell, err);

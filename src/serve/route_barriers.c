@@ -107,7 +107,7 @@ static dibs__bound *make_seat(dibs__serve_bounds *table, const char *name,
     st->parties = (uint32_t)ar->parties;
     st->withdraw = ar->withdraw;
     if (dibs_barrier_new(
-            table->sessions->client, name,
+            table->client, name,
             DIBS_BARRIER_OPTS(.flags = ar->withdraw ? DIBS_BARRIER_WITHDRAW : 0,
                               .parties = (uint32_t)ar->parties,
                               .ttl_ms = ar->ttl_ms, .wait_ms = ar->wait_ms),

@@ -91,8 +91,8 @@ static dibs__bound *make_part(dibs__serve_bounds *table, const char *name,
         return NULL;
     }
     pt->bound.kind = &part_kind;
-    if (dibs_queue_new(table->sessions->client, name, DIBS_QUEUE_OPTS(),
-                       &pt->queue, err) == DIBS_OK)
+    if (dibs_queue_new(table->client, name, DIBS_QUEUE_OPTS(), &pt->queue,
+                       err) == DIBS_OK)
         return &pt->bound;
     dibsx_free(pt);
     return NULL;

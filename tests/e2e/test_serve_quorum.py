@@ -126,6 +126,18 @@ class WithDataStore(ServeCase):
         self.assertIn(written.status, (200, 201, 204), written.text)
         self.assertEqual(self.daemon.dibs("state", "get", self.name(), "--url", self.data_url).stdout.strip(), "here")
 
+    def test_a_session_takes_what_was_pushed(self):
+        """Deliveries and arrivals of a session are in the data store too, beside leases on the quorum."""
+        session = self.daemon.post("/v1/sessions", {"ttl_ms": 600000}, role="operate").json["session"]
+        pushed = self.daemon.post(f"/v1/queues/{self.name()}", {"data": "x"}, role="operate")
+        self.assertEqual(pushed.status, 201, pushed.text)
+        taken = self.daemon.post(f"/v1/queues/{self.name()}/reserve", {"session": session}, role="operate")
+        self.assertEqual(taken.status, 200, taken.text)
+        self.assertEqual([item["data"] for item in taken.json["items"]], ["x"])
+        arrived = self.daemon.post(f"/v1/barriers/{self.name()}/arrive", {"session": session, "id": "a", "parties": 1},
+                                   role="operate", query={"wait_ms": 25000})
+        self.assertEqual(arrived.status, 200, arrived.text)
+
     def test_a_job_runs(self):
         begun = self.daemon.post("/v1/jobs/one/run", role="operate")
         self.assertIn(begun.status, (200, 201, 202), begun.text)
