@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import threading
 import unittest
 
 MISSED = 75  # the exit code that the judge knows
@@ -24,14 +25,27 @@ def span(seconds):
     return f"{round(1000 * seconds * PACE)}ms"
 
 
+LATE = (NotInTime, subprocess.TimeoutExpired, TimeoutError)
+
+
 class Result(unittest.TextTestResult):
     """Counts what failed for want of time apart."""
 
     late = 0
+    late_threads = 0
+
+    def startTest(self, test):
+        self.late_threads = 0
+        super().startTest(test)
+
+    def note_thread(self, args):
+        """A thread that the test began has ended by an exception, which the test itself does not see."""
+        self.late_threads += issubclass(args.exc_type, LATE)
+        threading.__excepthook__(args)
 
     def note(self, err):
         """The first that is late is the last: others may stumble over what it left, and the file is repeated anyway."""
-        if issubclass(err[0], (NotInTime, subprocess.TimeoutExpired, TimeoutError)):
+        if self.late_threads or issubclass(err[0], LATE):
             self.late += 1
             self.stop()
 
@@ -51,7 +65,12 @@ class Result(unittest.TextTestResult):
 
 def main():
     """unittest.main(), with an exit code of its own when nothing but time was wrong."""
-    runner = unittest.TextTestRunner(resultclass=Result)
+    def begin(*args, **more):
+        result = Result(*args, **more)
+        threading.excepthook = result.note_thread
+        return result
+
+    runner = unittest.TextTestRunner(resultclass=begin)
     result = unittest.main(testRunner=runner, exit=False).result
     failed = len(result.failures) + len(result.errors)
     if failed and failed == result.late:
