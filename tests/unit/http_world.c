@@ -15,6 +15,9 @@
 
 enum { PATIENCE_MS = 30000 };
 
+/* For tests of something else than limits of time: no machine is so slow. */
+enum { UNLIMITED_MS = 10 * PATIENCE_MS };
+
 static void get_quick(dibs__http_exchange *ex)
 {
     dibsx_json_pair_text(dibs__http_answer(ex, 200), "kind", "quick");
@@ -277,6 +280,10 @@ void world_start(http_world *wd, dibs__http_opts opts)
     opts.routes = routes;
     opts.route_count = COUNT_OF(routes);
     opts.arg = wd;
+    if (!opts.receive_ms)
+        opts.receive_ms = UNLIMITED_MS;
+    if (!opts.send_ms)
+        opts.send_ms = UNLIMITED_MS;
     if (dibs__http_listen("127.0.0.1", 0, &opts.fd, &err) != DIBS_OK)
         fail_msg("%s", err.message);
     wd->port = dibs__http_port(opts.fd);

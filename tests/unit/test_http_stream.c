@@ -343,7 +343,7 @@ static void test_a_client_that_goes_away(void **state)
     http_world wd;
 
     (void)state;
-    world_start(&wd, (dibs__http_opts){.send_ms = LONG_MS});
+    world_start(&wd, (dibs__http_opts){0});
     follow(&wd, GET("/ticks"), &fl);
     world_await_open(&wd, 1);
     close(fl.fd);
@@ -637,7 +637,7 @@ static void test_stop_without_patience(void **state)
     int fds[4];
 
     (void)state;
-    world_start(&wd, (dibs__http_opts){.send_ms = LONG_MS});
+    world_start(&wd, (dibs__http_opts){0});
     for (size_t i = 0; i < COUNT_OF(fds); i++) {
         fds[i] = client_open(&wd);
         client_send(fds[i], i % 2 ? GET("/flood") : GET("/ticks"));
