@@ -61,7 +61,7 @@ static dibs_jobs *open_node(const char *url, size_t i, dibs_client **client)
     dibs_jobs *jobs;
 
     snprintf(set, sizeof(set), "bench-%zu", i);
-    if (dibs_open(url, NULL, client, &err) != DIBS_OK)
+    if (dibs_open(url, PATIENT, client, &err) != DIBS_OK)
         give_up("open", err.message);
     if (dibs_jobs_open(*client,
                        DIBS_JOBS_OPTS(.board = "bench", .set = set,

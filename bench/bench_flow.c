@@ -53,7 +53,7 @@ static void open_client(side *s, const char *url)
 {
     dibs_error err;
 
-    must("open", dibs_open(url, NULL, &s->client, &err), &err);
+    must("open", dibs_open(url, PATIENT, &s->client, &err), &err);
 }
 
 static void open_item(side *s, const char *url)

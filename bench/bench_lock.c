@@ -78,7 +78,7 @@ int main(int argc, char **argv)
     if (pairs < 1 || pairs > 10000000)
         give_up("usage", "bench_lock URL PAIRS (1 to 10,000,000) "
                          "[sticky | check]");
-    if (dibs_open(argv[1], NULL, &client, &err) != DIBS_OK)
+    if (dibs_open(argv[1], PATIENT, &client, &err) != DIBS_OK)
         give_up("open", err.message);
     if (dibs_lock_new(client, "bench",
                       DIBS_LOCK_OPTS(.flags = sticky ? DIBS_LOCK_STICKY : 0),

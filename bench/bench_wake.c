@@ -42,7 +42,7 @@ static void side_open(side *s, const char *url, bool sticky)
 {
     dibs_error err;
 
-    if (dibs_open(url, NULL, &s->client, &err) != DIBS_OK)
+    if (dibs_open(url, PATIENT, &s->client, &err) != DIBS_OK)
         give_up("open", err.message);
     if (dibs_lock_new(s->client, name,
                       DIBS_LOCK_OPTS(.wait_ms = 60000,

@@ -20,7 +20,7 @@ dibs_client *client_open(const char *url)
     dibs_client *client;
     dibs_error err;
 
-    if (dibs_open(url, NULL, &client, &err) != DIBS_OK)
+    if (dibs_open(url, PATIENT, &client, &err) != DIBS_OK)
         give_up("open", err.message);
     return client;
 }

@@ -12,6 +12,9 @@ typedef struct samples {
     size_t room;
 } samples;
 
+/* How dibs is opened: on a busy machine a step may take long, and a measure goes on. */
+#define PATIENT DIBS_CLIENT_OPTS(.timeout_ms = 60000)
+
 /* CLOCK_MONOTONIC, which all processes of a machine share. */
 int64_t now_ns(void);
 
