@@ -275,10 +275,11 @@ static void listen_topic(latch_wait *w)
 {
     dibs_client *cl = w->cl;
     dibsx_nsec sent_at = dibsx_now();
-    dibs_status rc =
-        dibs__handle_listen(&w->handle, dibs__client_deadline(cl, sent_at),
-                            NULL);
+    dibs_status rc;
 
+    dibs__latch_ears(&w->machine);
+    rc = dibs__handle_listen(&w->handle, dibs__client_deadline(cl, sent_at),
+                             NULL);
     dibs__latch_eared(&w->machine, sent_at, dibsx_now(), rc);
 }
 

@@ -53,10 +53,17 @@ void dibs__latch_looked(dibs__latch *la, dibsx_nsec now, dibs_status rc,
     la->look_at = la->missed ? now : dibsx_after_ms(now, next_span(la));
 }
 
+void dibs__latch_ears(dibs__latch *la)
+{
+    la->cut = false;
+}
+
 /* A store that forbids listening is not asked again. */
 void dibs__latch_eared(dibs__latch *la, dibsx_nsec sent_at, dibsx_nsec now,
                        dibs_status rc)
 {
+    if (rc == DIBS_OK && la->cut)
+        return; /* Another ear follows. */
     if (rc == DIBS_OK) {
         if (!la->listens)
             la->look_at = now;
@@ -83,7 +90,7 @@ void dibs__latch_missed(dibs__latch *la)
 {
     bool asks = la->ear_at != DIBSX_NEVER;
 
-    la->missed = true;
+    la->missed = la->cut = true;
     la->look_at = 0;
     if (asks) {
         la->listens = false;

@@ -12,7 +12,9 @@
  *
  *   (1) OPEN is final: the latch was open at a moment during the wait.
  *   (2) After an ear that was answered DIBS_OK there is a look that begins later.
- *   (3) A MISSED that comes while a look is under way leads to another look. */
+ *   (3) A MISSED that comes while a look is under way leads to another look.
+ *   (4) One that comes while an ear is under way leads to another ear: the answer may
+ *       be older than the loss. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_COORD_LATCH_MACHINE_H
 #define DIBS_COORD_LATCH_MACHINE_H
@@ -37,6 +39,7 @@ typedef enum dibs__latch_todo {
 typedef struct dibs__latch {
     bool open;
     bool missed;         /* since the look under way began */
+    bool cut;            /* a MISSED came since the ear under way began */
     bool listens;        /* an ear was answered, and no MISSED came since */
     uint64_t generation; /* that the last look found gathering; 0: none yet */
     int64_t span_ms;
@@ -56,7 +59,8 @@ void dibs__latch_looks(dibs__latch *la);
 void dibs__latch_looked(dibs__latch *la, dibsx_nsec now, dibs_status rc,
                         uint64_t generation);
 
-/* The answer to an ear. */
+/* An ear begins; its answer. */
+void dibs__latch_ears(dibs__latch *la);
 void dibs__latch_eared(dibs__latch *la, dibsx_nsec sent_at, dibsx_nsec now,
                        dibs_status rc);
 

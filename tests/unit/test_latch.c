@@ -89,6 +89,7 @@ static void a_look_follows_the_ear(void **state)
     /* After a cut it listens and looks again. */
     dibs__latch_missed(&la);
     assert_int_equal(next_at(&la, DIBS__EAR_MS / 2 + 3), DIBS__LATCH_EAR);
+    dibs__latch_ears(&la);
     dibs__latch_eared(&la, at_ms(DIBS__EAR_MS / 2 + 3),
                       at_ms(DIBS__EAR_MS / 2 + 4), DIBS_OK);
     assert_int_equal(next_at(&la, DIBS__EAR_MS / 2 + 4), DIBS__LATCH_LOOK);
@@ -103,8 +104,24 @@ static void a_cut_during_a_look_leads_to_another(void **state)
     dibs__latch_looks(&la);
     dibs__latch_missed(&la);
     dibs__latch_looked(&la, at_ms(4), DIBS_BUSY, 7);
+    dibs__latch_ears(&la);
     dibs__latch_eared(&la, at_ms(4), at_ms(5), DIBS_OK);
     assert_int_equal(next_at(&la, 5), DIBS__LATCH_LOOK);
+}
+
+/* The ear may have been answered before the cut. */
+static void a_cut_during_an_ear_leads_to_another(void **state)
+{
+    dibs__latch la = gathering();
+
+    (void)state;
+    dibs__latch_ears(&la);
+    dibs__latch_missed(&la);
+    dibs__latch_eared(&la, at_ms(1), at_ms(2), DIBS_OK);
+    assert_int_equal(next_at(&la, 2), DIBS__LATCH_EAR);
+    dibs__latch_ears(&la);
+    dibs__latch_eared(&la, at_ms(2), at_ms(3), DIBS_OK);
+    assert_int_equal(next_at(&la, 3), DIBS__LATCH_LOOK);
 }
 
 /* Without tells it looks by itself, at first soon and in the end rarely. */
@@ -155,6 +172,7 @@ int main(void)
         cmocka_unit_test(a_tell_of_an_older_generation_leads_to_a_look),
         cmocka_unit_test(a_look_follows_the_ear),
         cmocka_unit_test(a_cut_during_a_look_leads_to_another),
+        cmocka_unit_test(a_cut_during_an_ear_leads_to_another),
         cmocka_unit_test(it_looks_without_tells_too),
         cmocka_unit_test(it_goes_on_while_the_store_is_away),
     };
