@@ -117,23 +117,11 @@ typedef struct world {
 } world;
 
 #include "events.h"
+#include "luck.h"
 
 static bool healed(const world *w)
 {
     return w->now >= HEALED_S * DIBSX_SEC;
-}
-
-static dibsx_nsec span(world *w, int64_t low_ms, int64_t high_ms)
-{
-    uint64_t us = (uint64_t)(high_ms - low_ms) * 1000;
-
-    return low_ms * DIBSX_MS +
-           (dibsx_nsec)dibsx_prng_below(&w->prng, us + 1) * 1000;
-}
-
-static bool chance(world *w, unsigned of_1000)
-{
-    return dibsx_prng_below(&w->prng, 1000) < of_1000;
 }
 
 static void

@@ -34,8 +34,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MSEC ((dibsx_nsec)1000000)
-
 enum {
     MEMBERS = 3,
     NEED = 2,
@@ -127,14 +125,7 @@ typedef struct world {
 } world;
 
 #include "events.h"
-
-static dibsx_nsec span(world *w, int64_t low_ms, int64_t high_ms)
-{
-    uint64_t us = (uint64_t)(high_ms - low_ms) * 1000;
-
-    return low_ms * MSEC +
-           (dibsx_nsec)dibsx_prng_below(&w->prng, us + 1) * 1000;
-}
+#include "luck.h"
 
 static bool is_calm(const world *w)
 {
@@ -143,7 +134,7 @@ static bool is_calm(const world *w)
 
 static bool bad_luck(world *w, unsigned of_1000)
 {
-    return dibsx_prng_below(&w->prng, 1000) < of_1000 && !is_calm(w);
+    return chance(w, of_1000) && !is_calm(w);
 }
 
 /* An event of the member's process, which is void after its death. */

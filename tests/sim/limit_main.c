@@ -85,19 +85,7 @@ typedef struct world {
 } world;
 
 #include "events.h"
-
-static dibsx_nsec span(world *w, int64_t low_ms, int64_t high_ms)
-{
-    uint64_t us = (uint64_t)(high_ms - low_ms) * 1000;
-
-    return low_ms * MSEC +
-           (dibsx_nsec)dibsx_prng_below(&w->prng, us + 1) * 1000;
-}
-
-static bool chance(world *w, unsigned of_1000)
-{
-    return dibsx_prng_below(&w->prng, 1000) < of_1000;
-}
+#include "luck.h"
 
 static void later(world *w, kind what, dibsx_nsec at, int client, int call)
 {
