@@ -32,6 +32,7 @@ int core_stuck_call(char **words);
 int core_play_sets(char **words);
 int core_count_descriptors(char **words);
 int core_reserve_and_stop(char **words);
+int core_have_all_and_wait(char **words);
 
 int core_lock_tests(void);
 int core_wait_tests(void);
@@ -61,6 +62,7 @@ int core_monitor_trail_tests(void);
 int core_monitor_deadlock_tests(void);
 int core_stats_tests(void);
 int core_viewer_tests(void);
+int core_killed_tests(void);
 int core_jobs_tests(void);
 int core_jobs_sweep_tests(void);
 int core_client_tests(void);

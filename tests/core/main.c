@@ -53,6 +53,7 @@ static const child_part parts[] = {{"exits", core_exit_in_the_middle},
                                    {"sets", core_play_sets},
                                    {"descriptors", core_count_descriptors},
                                    {"reserves", core_reserve_and_stop},
+                                   {"has all", core_have_all_and_wait},
                                    {0}};
 
 typedef int core_suite(void);
@@ -80,11 +81,14 @@ static core_suite *const locks[] = {core_client_tests,
 
 /* All other nouns. */
 static core_suite *const nouns[] = {
-    core_state_tests,   core_watch_tests,      core_elect_tests,
-    core_members_tests, core_latch_tests,      core_events_tests,
-    core_barrier_tests, core_queue_tests,      core_queue_async_tests,
-    core_limit_tests,   core_breaker_tests,    core_queue_admin_tests,
-    core_jobs_tests,    core_jobs_sweep_tests, NULL};
+    core_state_tests,       core_watch_tests,
+    core_elect_tests,       core_members_tests,
+    core_latch_tests,       core_events_tests,
+    core_barrier_tests,     core_queue_tests,
+    core_queue_async_tests, core_limit_tests,
+    core_breaker_tests,     core_queue_admin_tests,
+    core_killed_tests,      core_jobs_tests,
+    core_jobs_sweep_tests,  NULL};
 
 static int run_suites(core_suite *const *suites)
 {
