@@ -116,25 +116,34 @@ local function keep_until(id, until_us, ttl_ms)
     end
 end
 
--- For how long `need` seats live that count.
+-- For how long `need` seats live that count. Seats that do not count are passed over one
+-- by one, so not before enough others are known to be there.
 local function left_of_many(need)
-    local few, seen = 0, 0
+    local few, seen, from = 0, 0, 0
     local at
 
     call('ZREMRANGEBYSCORE', new, '0', int(now))
     few = call('ZCARD', new)
     if few == 0 then
-        seen = need - 1
+        from = need - 1
+        seen = from
+    elseif call('ZCARD', till) < need + few then
+        return 0
     end
-    at = call('ZREVRANGE', till, int(seen), int(need + few - 1), 'WITHSCORES')
-    for i = 1, #at, 2 do
-        if few == 0 or not call('ZSCORE', new, at[i]) then
-            seen = seen + 1
-            if seen == need then
-                return math.floor((at[i + 1] - now) / 1000)
+    repeat
+        local last = few == 0 and from or from + 99
+
+        at = call('ZREVRANGE', till, int(from), int(last), 'WITHSCORES')
+        for i = 1, #at, 2 do
+            if few == 0 or not call('ZSCORE', new, at[i]) then
+                seen = seen + 1
+                if seen == need then
+                    return math.floor((at[i + 1] - now) / 1000)
+                end
             end
         end
-    end
+        from = last + 1
+    until #at == 0
     return 0
 end
 
