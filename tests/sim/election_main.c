@@ -14,7 +14,10 @@
  *   E5 when trouble is over, one leads within a ttl, whatever a program does;
  *   E6 no lease is given back while its work goes on;
  *   E7 no candidate asks while work of its last term goes on;
- *   E8 none rests because of work that has stopped. */
+ *   E8 none rests because of work that has stopped.
+ *
+ * Each seed has a quiet world as well, in which nothing fails for ten minutes: messages
+ * take their time, and no more. There the first term is the only one. */
 /* SPDX-License-Identifier: MIT */
 #include "base/rand.h"
 #include "coord/election_machine.h"
@@ -25,7 +28,7 @@
 
 #define MSEC ((dibsx_nsec)1000000)
 
-enum { CANDIDATES = 3, EVENTS = 512, SPAN_S = 120, CALM_S = 90 };
+enum { CANDIDATES = 3, EVENTS = 512, SPAN_S = 120, CALM_S = 90, QUIET_S = 600 };
 enum {
     TTL_MS = 3000,
     STOP_MS = 300,
@@ -44,6 +47,7 @@ typedef enum mutant {
     REVIVES,       /* a renewal leads back to LEADING */
     LOST_UNTOLD,   /* a loss by resignation is not announced */
     ASKS_EARLY,    /* a candidate asks while its work goes on */
+    RENEWS_LATE,   /* a renewal comes when the leader has to stop already */
     MUTANTS
 } mutant;
 
@@ -90,6 +94,7 @@ typedef struct candidate {
 typedef struct world {
     uint64_t seed;
     mutant mutant;
+    bool quiet; /* nothing fails */
     dibsx_prng prng;
     dibsx_nsec now, away_until;
     event events[EVENTS];
@@ -107,7 +112,7 @@ typedef struct world {
 
 static bool is_calm(const world *w)
 {
-    return w->now > CALM_S * DIBSX_SEC;
+    return w->quiet || w->now > CALM_S * DIBSX_SEC;
 }
 
 static bool bad_luck(world *w, unsigned of_1000)
@@ -172,6 +177,8 @@ static void tell_lost(world *w, int i)
     }
     if (!c->announced)
         w->wrong = "lost is announced without gained";
+    if (w->quiet)
+        w->wrong = "a leader has lost, and nothing failed";
     if (c->machine.why == DIBS__ELECTION_EXPIRED && ours && was_run &&
         w->until - w->now < STOP_MS * MSEC)
         w->wrong = "a loss is announced too late";
@@ -280,13 +287,18 @@ static dibsx_nsec valid_until(const world *w, const event *ev)
                           ev->left_ms);
 }
 
+static int64_t renew_every_ms(const world *w)
+{
+    return w->mutant == RENEWS_LATE ? TTL_MS - STOP_MS : TTL_MS / 3;
+}
+
 static void on_granted(world *w, const event *ev)
 {
     candidate *c = &w->all[ev->who];
 
     c->lock_til = valid_until(w, ev);
     dibs__election_granted(&c->machine, ev->number, c->lock_til, w->now);
-    later(w, RENEW, ev->who, TTL_MS / 3, TTL_MS / 3);
+    later(w, RENEW, ev->who, renew_every_ms(w), renew_every_ms(w));
 }
 
 /* The lock sends a renewal; without an answer it repeats it. */
@@ -305,8 +317,8 @@ static void on_renew(world *w, const event *ev)
                        .who = ev->who,
                        .number = c->machine.term,
                        .sent_at = w->now});
-    later(w, RENEW, ev->who, bad_luck(w, 300) ? RETRY_MS : TTL_MS / 3,
-          TTL_MS / 3);
+    later(w, RENEW, ev->who, bad_luck(w, 300) ? RETRY_MS : renew_every_ms(w),
+          renew_every_ms(w));
 }
 
 static void serve_renewal(world *w, const event *ev)
@@ -463,6 +475,10 @@ static void check(world *w)
         w->wrong = "two candidates lead";
     if (w->now > (CALM_S + 20) * DIBSX_SEC && leaders == 0)
         w->wrong = "nobody leads";
+    if (w->quiet && leaders == 0 && w->last_term > 0)
+        w->wrong = "nobody leads, and nothing failed";
+    if (w->quiet && w->fence > 1)
+        w->wrong = "there is another term, and nothing failed";
 }
 
 /* At the store, not in the process: a pause does not delay it. */
@@ -541,13 +557,14 @@ static void handle(world *w, const event *ev)
     }
 }
 
-static void init_world(world *w, uint64_t seed, mutant planted)
+static void init_world(world *w, uint64_t seed, mutant planted, bool quiet)
 {
     dibs__election_terms terms = {.stop_ms = STOP_MS};
 
     memset(w, 0, sizeof(*w));
     w->seed = seed;
     w->mutant = planted;
+    w->quiet = quiet;
     w->prng.state = seed * 0x9e3779b97f4a7c15u + 1;
     w->now = DIBSX_SEC;
     w->holder = -1;
@@ -564,10 +581,10 @@ static void init_world(world *w, uint64_t seed, mutant planted)
     later(w, TROUBLE, 0, 0, 10000);
 }
 
-static const char *run_seed(world *w, uint64_t seed, mutant planted)
+static const char *run_seed(world *w, uint64_t seed, mutant planted, bool quiet)
 {
-    init_world(w, seed, planted);
-    while (!w->wrong && w->now < SPAN_S * DIBSX_SEC) {
+    init_world(w, seed, planted, quiet);
+    while (!w->wrong && w->now < (quiet ? QUIET_S : SPAN_S) * DIBSX_SEC) {
         event ev = take_first(w);
 
         /* What looks say just before the event counts too. */
@@ -584,16 +601,18 @@ static world the_world;
 
 static const char *run_one(uint64_t seed, int planted, dibsx_nsec *at)
 {
-    const char *wrong = run_seed(&the_world, seed, (mutant)planted);
+    const char *wrong = run_seed(&the_world, seed, (mutant)planted, true);
 
+    if (!wrong)
+        wrong = run_seed(&the_world, seed, (mutant)planted, false);
     *at = the_world.now;
     return wrong;
 }
 
 static int report(uint64_t seeds)
 {
-    printf("%llu seeds of %d s, %llu terms in the last\n",
-           (unsigned long long)seeds, SPAN_S,
+    printf("%llu seeds of %d s and of %d quiet ones, %llu terms in the last\n",
+           (unsigned long long)seeds, SPAN_S, QUIET_S,
            (unsigned long long)the_world.last_term);
     return 0;
 }
