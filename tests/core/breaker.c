@@ -442,6 +442,32 @@ static void state_survives_restart(void **state)
     dibs_close(keeps);
 }
 
+/* The client that opened it is gone, and another one finds that it has recovered. */
+static void open_breaker_recovers_after_restart(void **state)
+{
+    const dibs_breaker_opts *opts =
+        DIBS_BREAKER_OPTS(.threshold = 1, .recovery_ms = 1);
+    dibs_client *keeps = core_open(), *cl = core_open();
+    const char *name = core_name();
+    dibs_breaker *br = open_breaker(cl, name, opts);
+    dibs_pass pass;
+
+    (void)state;
+    trip(br, 1);
+    dibs_breaker_free(br);
+    dibs_close(cl);
+    cl = core_open();
+    br = open_breaker(cl, name, opts);
+    core_until(is_open, br);
+    pass = probe(br);
+    assert_true(pass.permit != 0);
+    dibs_breaker_leave(br, &pass, true);
+    core_until(is_closed, br);
+    dibs_breaker_free(br);
+    dibs_close(cl);
+    dibs_close(keeps);
+}
+
 static void slow_calls_count_too(void **state)
 {
     dibs_client *cl = core_open();
@@ -611,6 +637,7 @@ int core_breaker_tests(void)
         cmocka_unit_test(open_below_threshold_recovers),
         cmocka_unit_test(one_bad_client_opens_only_itself),
         cmocka_unit_test(state_survives_restart),
+        cmocka_unit_test(open_breaker_recovers_after_restart),
         cmocka_unit_test(slow_calls_count_too),
         cmocka_unit_test(forced_open_stays_open),
         cmocka_unit_test(a_watch_of_its_key_is_told_as_well),

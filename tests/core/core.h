@@ -33,6 +33,7 @@ int core_play_sets(char **words);
 int core_count_descriptors(char **words);
 int core_reserve_and_stop(char **words);
 int core_have_all_and_wait(char **words);
+int core_take_skewed(char **words);
 
 int core_lock_tests(void);
 int core_wait_tests(void);

@@ -1,10 +1,15 @@
 /* limit.c - rate limits through the public interface. */
 /* SPDX-License-Identifier: MIT */
 #include "core.h"
+#include "hosting.h"
 
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
 #include <time.h>
+#include <unistd.h>
 
 enum { HOUR_MS = 3600000, THREADS = 8, CALLS = 100 };
 
@@ -155,6 +160,82 @@ static void reservations_stay_within_the_bound(void **state)
     dibs_close(cl);
 }
 
+/* Of a limit that gives back one token in an hour, clients take what they get one after
+ * the other, while their clocks differ by thousands of hours. */
+enum { SKEW_H = 1000, SKEWED_BURST = 60 };
+
+/* A process of its own, whose clock is as far from ours as it is to be: URL, limit, our
+ * seconds, hours. Answers how many tokens of the burst it got. */
+int core_take_skewed(char **words)
+{
+    long long ahead_s = (long long)time(NULL) - strtoll(words[2], NULL, 10);
+    long long skew_s = strtoll(words[3], NULL, 10) * 3600;
+    dibs_client *cl = NULL;
+    taker tk = {.granted = 0};
+
+    if (llabs(ahead_s - skew_s) > SKEW_H * 3600 / 2)
+        fail_msg("the clock is %lld s ahead, not %lld", ahead_s, skew_s);
+    CHECK(DIBS_OK, dibs_open(words[0], NULL, &cl, err));
+    tk.limit = open_limit(cl, words[1],
+                          DIBS_LIMIT_OPTS(.count = 1, .period_ms = HOUR_MS,
+                                          .burst = SKEWED_BURST));
+    take_many(&tk);
+    dibs_limit_free(tk.limit);
+    dibs_close(cl);
+    return tk.failed > 0 ? 100 + tk.failed : tk.granted;
+}
+
+static int take_with_clock(const char *name, int skew_h)
+{
+    int64_t ahead_us[2] = {skew_h * INT64_C(3600000000), 0};
+    int fd = memfd_create("clock", 0);
+    char path[64], ours[24], hours[16];
+    pid_t child;
+
+    assert_int_equal(write(fd, ahead_us, sizeof(ahead_us)), sizeof(ahead_us));
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+    snprintf(ours, sizeof(ours), "%lld", (long long)time(NULL));
+    snprintf(hours, sizeof(hours), "%d", skew_h);
+    setenv("CLOCK_SHIM", path, 1);
+    setenv("LD_PRELOAD", hosting_preload(CLOCK_SHIM_LIBRARY), 1);
+    child = child_start("takes", core_url, name, ours, hours, NULL);
+    unsetenv("LD_PRELOAD");
+    unsetenv("CLOCK_SHIM");
+    close(fd);
+    assert_true(child > 0);
+    return child_code(child);
+}
+
+/* A store that went by the time of its caller would give a token back for each hour by
+ * which the clocks differ. */
+static void skewed_clients_get_no_more(void **state)
+{
+    static const int skews_h[] = {SKEW_H, -SKEW_H, SKEW_H, 0, 2 * SKEW_H};
+    const char *name = core_name();
+    dibs_client *cl;
+    dibs_limit *limit;
+
+    (void)state;
+#ifdef DIBS_SANITIZED
+    skip(); /* sanitizers want to be loaded before the shim */
+#endif
+    if (strncmp(core_url, "redis", 5) != 0 &&
+        strncmp(core_url, "postgres", 8) != 0)
+        skip(); /* the clock of the machine is that of the store */
+    cl = core_open();
+    limit = open_limit(cl, name,
+                       DIBS_LIMIT_OPTS(.count = 1, .period_ms = HOUR_MS,
+                                       .burst = SKEWED_BURST));
+    CHECK(DIBS_OK, dibs_limit_take(limit, SKEWED_BURST / 2, err));
+    assert_int_equal(take_with_clock(name, -SKEW_H), SKEWED_BURST / 2);
+    for (size_t i = 0; i < COUNT_OF(skews_h); i++)
+        assert_int_equal(take_with_clock(name, skews_h[i]), 0);
+    CHECK(DIBS_BUSY, dibs_limit_take(limit, 1, err));
+    assert_true(dibs_limit_retry_ms(limit) <= HOUR_MS);
+    dibs_limit_free(limit);
+    dibs_close(cl);
+}
+
 static void bad_calls_are_refused(void **state)
 {
     dibs_client *cl = core_open();
@@ -233,6 +314,7 @@ int core_limit_tests(void)
         cmocka_unit_test(a_call_waits_for_its_tokens),
         cmocka_unit_test(closing_ends_the_sleep),
         cmocka_unit_test(reservations_stay_within_the_bound),
+        cmocka_unit_test(skewed_clients_get_no_more),
         cmocka_unit_test(bad_calls_are_refused),
         cmocka_unit_test(limits_are_listed),
     };

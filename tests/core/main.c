@@ -54,6 +54,7 @@ static const child_part parts[] = {{"exits", core_exit_in_the_middle},
                                    {"descriptors", core_count_descriptors},
                                    {"reserves", core_reserve_and_stop},
                                    {"has all", core_have_all_and_wait},
+                                   {"takes", core_take_skewed},
                                    {0}};
 
 typedef int core_suite(void);

@@ -298,6 +298,49 @@ static void a_queue_that_lost_a_key_goes_on(void **state)
     dibs_lock_free(lock);
 }
 
+static dibs_election *candidate(dibs_client *cl, const char *name)
+{
+    dibs_election *el = NULL;
+
+    CHECK(DIBS_OK,
+          dibs_election_new(cl, name,
+                            DIBS_ELECTION_OPTS(.ttl_ms = pace_ms(3000)), &el,
+                            err));
+    return el;
+}
+
+static void lead(dibs_election *el)
+{
+    CHECK(DIBS_OK, dibs_election_wait(el, pace_ms(WORLD_SEAT_MS), err));
+}
+
+/* The place of one that waits, and then the lease that it has as a leader. */
+static void election_whose_place_was_deleted_campaigns_again(void **state)
+{
+    world *w = *state;
+    dibs_election *first = candidate(w->one, "k");
+    dibs_election *next = candidate(w->other, "k");
+    uint64_t term;
+
+    lead(first);
+    CHECK(DIBS_OK, dibs_election_campaign(next, err));
+    world_await_waiters(w->one, "k", 1);
+    assert_reply(server_ask(&w->sv, "DEL", "{k}~party", "{k}~queue",
+                            "{k}~place", NULL),
+                 "3");
+    world_await_waiters(w->one, "k", 1);
+    dibs_election_free(first);
+    lead(next);
+    term = dibs_election_term(next);
+    IN_TIME(term > 0);
+    assert_reply(server_ask(&w->sv, "DEL", "k", NULL), "1");
+    while (dibs_election_term(next) == term)
+        world_sleep_ms(2);
+    lead(next);
+    assert_true(dibs_election_term(next) > term);
+    dibs_election_free(next);
+}
+
 /* A waiter that died with its holder. */
 static void an_abandoned_queue_ends_by_itself(void **state)
 {
@@ -470,6 +513,7 @@ int main(void)
         WORLD_TEST(expired_permits_leave_nothing),
         WORLD_TEST(a_queue_leaves_nothing),
         WORLD_TEST(a_queue_that_lost_a_key_goes_on),
+        WORLD_TEST(election_whose_place_was_deleted_campaigns_again),
         WORLD_TEST(an_abandoned_queue_ends_by_itself),
         WORLD_TEST(a_tombstone_ends_by_itself),
         WORLD_TEST(a_deleted_value_leaves_nothing),
