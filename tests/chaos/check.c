@@ -105,6 +105,10 @@ static deed_list *list_of(history *hs, const record *rec)
         return &hs->meets;
     case OP_CALL:
         return &hs->calls;
+    case OP_PERMIT:
+        return &hs->permits;
+    case OP_CHANGE:
+        return &hs->changes;
     default:
         return NULL;
     }
@@ -136,6 +140,7 @@ static void sort_out(history *hs)
     memset(hs->value_counts, 0, sizeof(hs->value_counts));
     hs->terms.count = hs->latches.count = 0;
     hs->takes.count = hs->meets.count = hs->calls.count = 0;
+    hs->permits.count = hs->changes.count = 0;
     hs->operations = hs->errors = 0;
     for (size_t i = 0; i < hs->log_count; i++) {
         unsigned count = atomic_load(&hs->logs[i]->count);
@@ -165,6 +170,8 @@ static void distribute(history *hs)
     make_room(&hs->takes);
     make_room(&hs->meets);
     make_room(&hs->calls);
+    make_room(&hs->permits);
+    make_room(&hs->changes);
     sort_out(hs);
 }
 
@@ -190,6 +197,8 @@ void history_check(history *hs)
     check_limit(hs);
     check_barrier(hs);
     check_breaker(hs);
+    check_breaker_state(hs);
+    check_permits(hs);
     check_alive(hs);
 }
 
@@ -204,6 +213,8 @@ void history_fini(history *hs)
     free(hs->takes.list);
     free(hs->meets.list);
     free(hs->calls.list);
+    free(hs->permits.list);
+    free(hs->changes.list);
     free(hs->logs);
 }
 
@@ -298,6 +309,15 @@ bool was_disturbed(const history *hs, uint32_t worker, int64_t from_ns,
             return true;
     }
     return false;
+}
+
+int64_t life_end(const history *hs, const deed *dd)
+{
+    for (size_t i = 0; i < hs->log_count; i++)
+        if (hs->logs[i]->worker == dd->worker &&
+            hs->logs[i]->life == dd->life + 1)
+            return hs->logs[i]->began_ns;
+    return INT64_MAX;
 }
 
 unsigned store_faults(const history *hs, int64_t from_ns, int64_t to_ns)

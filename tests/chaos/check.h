@@ -39,6 +39,8 @@ typedef struct history {
     deed_list takes;   /* of tokens */
     deed_list meets;   /* at the barrier */
     deed_list calls;   /* behind the breaker */
+    deed_list permits; /* that its probes asked for */
+    deed_list changes; /* of its state */
     size_t operations;
     size_t errors; /* operations that failed, or may have */
     size_t breaches[INVARIANTS];
@@ -79,6 +81,8 @@ void check_latches(history *hs);
 void check_limit(history *hs);
 void check_barrier(history *hs);
 void check_breaker(history *hs);
+void check_breaker_state(history *hs);
+void check_permits(history *hs);
 
 /* Counts a breach and says whether it is to be told: the first few are. The
  * beginning of the line is then printed. */
@@ -104,6 +108,10 @@ bool was_disturbed(const history *hs, uint32_t worker, int64_t from_ns,
                    int64_t to_ns);
 int64_t last_on_worker(const history *hs, uint32_t worker, int64_t from_ns,
                        int64_t to_ns);
+
+/* By when a process had ended: the next life of its worker began; INT64_MAX: it has
+ * none. */
+int64_t life_end(const history *hs, const deed *dd);
 
 /* How many faults were on the store in that span. */
 unsigned store_faults(const history *hs, int64_t from_ns, int64_t to_ns);

@@ -31,6 +31,7 @@ enum {
     MEET_MS = 400,    /* how long each waits there */
     THRESHOLD = 3,    /* bad calls that open the one breaker */
     PROBES = 2,       /* of it at a time */
+    NEED = 2,         /* good probes that close it */
     LIMIT_RATE = 50,  /* tokens each second, of the one limit */
     LIMIT_BURST = 10,
     CLAIM_MS = 3000,  /* who waited has the lease for so long at first */
@@ -58,13 +59,18 @@ typedef enum operation {
     OP_GET,
     OP_SET,
     OP_CAS,
-    OP_LEAD,  /* a term, from gained to lost */
-    OP_COUNT, /* an id counts at a latch */
-    OP_WAIT,  /* for a latch, or a look at it */
-    OP_TAKE,  /* of tokens */
-    OP_MEET,  /* a wait at the barrier; `fence` is its generation */
-    OP_CALL   /* behind the breaker, until released_ns */
+    OP_LEAD,   /* a term, from gained to lost */
+    OP_COUNT,  /* an id counts at a latch */
+    OP_WAIT,   /* for a latch, or a look at it */
+    OP_TAKE,   /* of tokens */
+    OP_MEET,   /* a wait at the barrier; `fence` is its generation */
+    OP_CALL,   /* behind the breaker, until released_ns */
+    OP_PERMIT, /* a probe asks the store for one, and has it until released_ns */
+    OP_CHANGE  /* of the state of the breaker */
 } operation;
+
+/* The state of the breaker. */
+enum { SEEN_NOTHING, SEEN_CLOSED, SEEN_OPEN };
 
 /* One operation. A hold is an acquire and what came of it: the program relies on
  * the lease from from_ns, its first look that found it valid, until the end of the
@@ -80,7 +86,10 @@ typedef enum operation {
  * counted, `expected` how many ids were missing by the answer.
  *
  * Of a call that the breaker let pass, `permits` is 1 for a probe with a permit of the store,
- * and `value` 1 when the call was good. */
+ * `exclusive` says that the client let a probe pass without one, and `value` is 1 when the
+ * call was good. `fence` is the version of the state that it began under, `expected` that
+ * state; SEEN_NOTHING: not known. A change replaces the version `expected` with `fence`,
+ * which has the state `value`. */
 typedef struct record {
     int64_t invoked_ns;
     int64_t returned_ns;

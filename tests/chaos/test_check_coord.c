@@ -1,5 +1,5 @@
 /* test_check_coord.c - the checker finds what is wrong with elections, latches,
- * limits, barriers and breakers, and finds nothing else. */
+ * limits and barriers, and finds nothing else. */
 /* SPDX-License-Identifier: MIT */
 #include "tale.h"
 
@@ -529,80 +529,6 @@ static void who_is_held_up_leaves_late(void **state)
     assert_good(tl);
 }
 
-/* ---- the breaker */
-
-/* A call of worker 0 or 1 that passed. */
-static record *called(tale *tl, uint32_t worker, bool probe, bool good,
-                      int64_t from, int64_t to)
-{
-    tl->run.ttl_ms = 100;
-    return add(tl, worker,
-               (record){.op = OP_CALL,
-                        .invoked_ns = from * MS,
-                        .returned_ns = (from + 1) * MS,
-                        .released_ns = to * MS,
-                        .permits = probe,
-                        .value = good});
-}
-
-static void refused(tale *tl, int64_t at)
-{
-    called(tl, 0, false, false, at, 0)->status = DIBS_BUSY;
-}
-
-static void probes_one_after_another_are_right(void **state)
-{
-    tale *tl = *state;
-
-    for (int i = 0; i < THRESHOLD; i++)
-        called(tl, 0, false, false, 100 + i, 110);
-    refused(tl, 150);
-    called(tl, 0, true, false, 200, 250);
-    called(tl, 1, true, false, 200, 250);
-    called(tl, 0, true, false, 250, 0); /* died: its permit is free later */
-    called(tl, 1, true, true, 260, 300);
-    called(tl, 0, true, true, 355, 360);
-    called(tl, 1, true, true, 356, 360);
-    /* Each is alone while the store is away. */
-    fault(tl, "restart", NOBODY, 4000, 4100, LOSS_NONE);
-    for (int i = 0; i < 4; i++)
-        called(tl, 0, true, true, 4010, 4050);
-    assert_good(tl);
-}
-
-static void too_many_probes_are_found(void **state)
-{
-    tale *tl = *state;
-
-    called(tl, 0, true, true, 200, 250);
-    called(tl, 1, true, true, 210, 250);
-    called(tl, 1, true, true, 220, 250);
-    assert_found(tl, BREAKER,
-                 "VIOLATION: breaker: worker 1.1 began a probe at +0.221000 s "
-                 "beside 2 others, and 2 are allowed");
-}
-
-static void a_refusal_without_a_reason_is_found(void **state)
-{
-    tale *tl = *state;
-
-    for (int i = 0; i < THRESHOLD; i++)
-        called(tl, 0, false, i == 0, 100 + i, 110);
-    refused(tl, 150);
-    assert_found(tl, BREAKER,
-                 "worker 0.1 was refused at +0.151000 s, after 2 bad calls, "
-                 "and 3 open it");
-}
-
-static void a_breaker_that_stays_open_is_found(void **state)
-{
-    tale *tl = *state;
-
-    called(tl, 0, false, true, 100, 110);
-    atomic_store(&tl->run.calm_ns, 1000 * MS);
-    assert_found(tl, ALIVE, "breaker: no call passed after the last fault");
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -643,10 +569,6 @@ int main(void)
         TALE(a_break_that_is_told_late_is_found),
         TALE(who_leaves_late_is_found),
         TALE(who_is_held_up_leaves_late),
-        TALE(probes_one_after_another_are_right),
-        TALE(too_many_probes_are_found),
-        TALE(a_refusal_without_a_reason_is_found),
-        TALE(a_breaker_that_stays_open_is_found),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -212,6 +212,25 @@ record *worker_record(worker *wk)
     return &wk->log->records[count];
 }
 
+record *worker_begin(worker *wk, operation op, uint32_t key)
+{
+    record *rec = worker_record(wk);
+
+    if (rec) {
+        rec->op = (uint8_t)op;
+        rec->key = key;
+        rec->invoked_ns = now_ns();
+    }
+    return rec;
+}
+
+void worker_end(worker *wk, record *rec, dibs_status rc)
+{
+    rec->status = (int32_t)rc;
+    rec->returned_ns = now_ns();
+    atomic_fetch_add(&wk->run->operations, 1);
+}
+
 /* Which key, and by which of its handles. */
 static size_t pick_lock(worker *wk, uint32_t *key)
 {
@@ -311,6 +330,7 @@ int worker_main(const char *folder, uint32_t number, uint32_t life)
     snprintf(name, sizeof(name), "clock-%u", number);
     wk.ahead_us = map_file(folder, name, 2 * sizeof(*wk.ahead_us));
     open_store(&wk);
+    worker_breaker_tap(&wk);
     make_locks(&wk);
     worker_election_begin(&wk);
     worker_barrier_begin(&wk);

@@ -46,6 +46,10 @@ uint64_t worker_pick(worker *wk, uint64_t below);
 /* A record to be filled in; NULL when the log is full. */
 record *worker_record(worker *wk);
 
+/* One of an operation that begins now, NULL as above; and how it ended. */
+record *worker_begin(worker *wk, operation op, uint32_t key);
+void worker_end(worker *wk, record *rec, dibs_status rc);
+
 /* Reads, writes or compares and sets one of the values. */
 void worker_value(worker *wk);
 
@@ -62,6 +66,9 @@ void worker_election_turn(worker *wk);
 /* Counts at a latch, waits for it, or takes tokens. */
 void worker_latch(worker *wk);
 void worker_limit(worker *wk);
+
+/* From now on what the client asks for its breaker is written down. */
+void worker_breaker_tap(worker *wk);
 
 /* Calls a service that fails for a third of the time, behind a breaker. */
 void worker_call(worker *wk);
