@@ -109,6 +109,8 @@ static deed_list *list_of(history *hs, const record *rec)
         return &hs->permits;
     case OP_CHANGE:
         return &hs->changes;
+    case OP_PAUSE:
+        return &hs->pauses;
     default:
         return NULL;
     }
@@ -118,7 +120,7 @@ static void sort_in(history *hs, const record_log *log, const record *rec)
 {
     deed_list *other = list_of(hs, rec);
 
-    hs->operations++;
+    hs->operations += rec->op != OP_PAUSE;
     if (other) {
         put(other->list, &other->count, log, rec);
     } else if (rec->op != OP_HOLD) {
@@ -140,7 +142,7 @@ static void sort_out(history *hs)
     memset(hs->value_counts, 0, sizeof(hs->value_counts));
     hs->terms.count = hs->latches.count = 0;
     hs->takes.count = hs->meets.count = hs->calls.count = 0;
-    hs->permits.count = hs->changes.count = 0;
+    hs->permits.count = hs->changes.count = hs->pauses.count = 0;
     hs->operations = hs->errors = 0;
     for (size_t i = 0; i < hs->log_count; i++) {
         unsigned count = atomic_load(&hs->logs[i]->count);
@@ -172,6 +174,7 @@ static void distribute(history *hs)
     make_room(&hs->calls);
     make_room(&hs->permits);
     make_room(&hs->changes);
+    make_room(&hs->pauses);
     sort_out(hs);
 }
 
@@ -215,6 +218,7 @@ void history_fini(history *hs)
     free(hs->calls.list);
     free(hs->permits.list);
     free(hs->changes.list);
+    free(hs->pauses.list);
     free(hs->logs);
 }
 
@@ -309,6 +313,59 @@ bool was_disturbed(const history *hs, uint32_t worker, int64_t from_ns,
             return true;
     }
     return false;
+}
+
+typedef struct span {
+    int64_t from_ns, to_ns;
+} span;
+
+/* What disturbs a worker, one after the other: faults, and then pauses. One that is
+ * another's is empty. False: there is none with this number. */
+static bool find_span(const history *hs, uint32_t worker, size_t i, span *out)
+{
+    size_t count = hs->faults ? atomic_load(&hs->faults->count) : 0;
+
+    *out = (span){0, 0};
+    if (i >= count + hs->pauses.count)
+        return false;
+    if (i >= count) {
+        const deed *dd = &hs->pauses.list[i - count];
+
+        if (dd->worker == worker)
+            *out = (span){dd->rec->invoked_ns, dd->rec->returned_ns};
+        return true;
+    }
+    if (hs->faults->entries[i].worker == worker ||
+        hs->faults->entries[i].worker == NOBODY) {
+        const fault_entry *fe = &hs->faults->entries[i];
+        int64_t after_ns = fe->worker == NOBODY ? RECOVERY_NS : 0;
+
+        *out =
+            (span){fe->from_ns, fe->to_ns ? fe->to_ns + after_ns : INT64_MAX};
+    }
+    return true;
+}
+
+int64_t
+calm_in(const history *hs, uint32_t worker, int64_t from_ns, int64_t to_ns)
+{
+    int64_t at_ns = from_ns, calm_ns = 0;
+
+    while (at_ns < to_ns) {
+        int64_t until_ns = 0, next_ns = to_ns;
+        span sp;
+
+        for (size_t i = 0; find_span(hs, worker, i, &sp); i++) {
+            if (sp.from_ns <= at_ns && sp.to_ns > at_ns && sp.to_ns > until_ns)
+                until_ns = sp.to_ns;
+            else if (sp.from_ns > at_ns && sp.from_ns < next_ns)
+                next_ns = sp.from_ns;
+        }
+        if (until_ns == 0)
+            calm_ns += next_ns - at_ns;
+        at_ns = until_ns ? until_ns : next_ns;
+    }
+    return calm_ns;
 }
 
 int64_t life_end(const history *hs, const deed *dd)

@@ -41,6 +41,7 @@ typedef struct history {
     deed_list calls;   /* behind the breaker */
     deed_list permits; /* that its probes asked for */
     deed_list changes; /* of its state */
+    deed_list pauses;  /* in which a process was not run */
     size_t operations;
     size_t errors; /* operations that failed, or may have */
     size_t breaches[INVARIANTS];
@@ -80,6 +81,7 @@ void check_election(history *hs);
 void check_latches(history *hs);
 void check_limit(history *hs);
 void check_barrier(history *hs);
+void check_seats_end(history *hs);
 void check_breaker(history *hs);
 void check_breaker_state(history *hs);
 void check_permits(history *hs);
@@ -109,9 +111,19 @@ bool was_disturbed(const history *hs, uint32_t worker, int64_t from_ns,
 int64_t last_on_worker(const history *hs, uint32_t worker, int64_t from_ns,
                        int64_t to_ns);
 
+/* In which a call at the barrier hears of an outcome; and whether calls that had the same
+ * one did, of which the first to end comes first. */
+int64_t barrier_hear_ns(const history *hs);
+void check_heard(history *hs, const deed *list, size_t count);
+
 /* By when a process had ended: the next life of its worker began; INT64_MAX: it has
  * none. */
 int64_t life_end(const history *hs, const deed *dd);
+
+/* How much of that span is left without those in which a fault was on the store, or shortly
+ * before, or on the worker, or in which the worker was not run. */
+int64_t
+calm_in(const history *hs, uint32_t worker, int64_t from_ns, int64_t to_ns);
 
 /* How many faults were on the store in that span. */
 unsigned store_faults(const history *hs, int64_t from_ns, int64_t to_ns);

@@ -67,7 +67,8 @@ static void check_overrun(history *hs, const record_log *log, const record *rec)
                     2 * hs->run->timeout_ms;
     int64_t span = rec->returned_ns - rec->invoked_ns;
 
-    if (rec->returned_ns == 0 || span <= limit * 1000000 + OVERRUN_NS ||
+    if (rec->returned_ns == 0 || rec->op == OP_PAUSE ||
+        span <= limit * 1000000 + OVERRUN_NS ||
         last_on_worker(hs, log->worker, rec->invoked_ns, rec->returned_ns))
         return;
     if (breach_late(hs)) {

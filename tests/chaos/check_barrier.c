@@ -3,9 +3,9 @@
  *   barrier  A generation was passed by no more than all parties, each once; none of
  *            them passed before all had come; those that did not pass may have arrived
  *            and never heard of it. Generations rise. A call is told that its generation
- *            broke only if something can have broken it meanwhile.
- *   alive    One was passed after the last fault. Who passes, and who is told of a break,
- *            hears of it in time.
+ *            broke only if something can have broken it meanwhile, and to nobody that
+ *            it opened.
+ *   alive    One was passed after the last fault. check_barrier_time.c has the rest.
  */
 /* SPDX-License-Identifier: MIT */
 #include "check.h"
@@ -14,18 +14,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-/* What a busy machine may add to the time in which a call hears of the outcome. */
-#define LATE_NS INT64_C(10000000000)
-
-/* How often a call asks when it hears nothing. */
-enum { POLL_MS = 1000, POLLS_PER_TTL = 3 };
-
-static int64_t poll_ns(const history *hs)
-{
-    int64_t most_ms = hs->run->ttl_ms / POLLS_PER_TTL;
-
-    return (most_ms < POLL_MS ? most_ms : POLL_MS) * 1000000;
-}
+/* A party that ended is replaced within this span. */
+#define REPLACED_NS INT64_C(10000000000)
 
 /* In which a seat that is not kept has ended. */
 static int64_t seat_ns(const history *hs)
@@ -57,6 +47,13 @@ static int by_generation(const void *a, const void *b)
         return x->fence < y->fence ? -1 : 1;
     return x->returned_ns < y->returned_ns ? -1
                                            : x->returned_ns > y->returned_ns;
+}
+
+static int by_number(const void *a, const void *b)
+{
+    const record *x = ((const deed *)a)->rec, *y = ((const deed *)b)->rec;
+
+    return x->fence < y->fence ? -1 : x->fence > y->fence;
 }
 
 /* Those who passed one generation, the first to leave first. */
@@ -106,29 +103,6 @@ static bool has_twice(const meeting *mt)
     return false;
 }
 
-/* The first of them left when it had opened: the others heard of it, or asked. */
-static void check_in_time(history *hs, const meeting *mt)
-{
-    int64_t opened_ns = mt->list[0].rec->returned_ns;
-
-    for (size_t i = 1; i < mt->count; i++) {
-        const deed *dd = &mt->list[i];
-        int64_t late_ns = dd->rec->returned_ns - opened_ns;
-
-        if (late_ns <= poll_ns(hs) + LATE_NS ||
-            was_disturbed(hs, dd->worker, mt->complete_ns,
-                          dd->rec->returned_ns))
-            continue;
-        hs->late++;
-        if (breach(hs, ALIVE))
-            fprintf(hs->out,
-                    "barrier: worker %u.%u left generation %" PRIu64
-                    " %.3f s after the first\n",
-                    dd->worker, dd->life, dd->rec->fence,
-                    (double)late_ns / 1e9);
-    }
-}
-
 static void check_meeting(history *hs, meeting *mt)
 {
     const char *what = NULL;
@@ -146,7 +120,7 @@ static void check_meeting(history *hs, meeting *mt)
         what = "fewer had come";
     if (what && breach(hs, BARRIER))
         tell_meeting(hs, mt, what);
-    check_in_time(hs, mt);
+    check_heard(hs, mt->list, mt->count);
 }
 
 /* In the order of generations: nobody came before one that left earlier. */
@@ -216,7 +190,7 @@ static cause cause_of_life(const history *hs, const record_log *log)
 {
     if (log->life < 2 || log->worker >= MEETERS)
         return (cause){0, 0};
-    return (cause){log->began_ns - LATE_NS, log->began_ns + seat_ns(hs)};
+    return (cause){log->began_ns - REPLACED_NS, log->began_ns + seat_ns(hs)};
 }
 
 /* A later cause, if it was while the call was under way. */
@@ -264,7 +238,8 @@ static void check_break(history *hs, const deed *dd)
                     "broke, and nothing had broken it\n",
                     dd->worker, dd->life, moment(hs, rec->invoked_ns, at),
                     moment(hs, rec->returned_ns, to));
-    } else if (by_ns < rec->returned_ns - poll_ns(hs) - LATE_NS) {
+    } else if (calm_in(hs, dd->worker, by_ns, rec->returned_ns) >
+               barrier_hear_ns(hs)) {
         hs->late++;
         if (breach(hs, ALIVE))
             fprintf(hs->out,
@@ -275,14 +250,44 @@ static void check_break(history *hs, const deed *dd)
     }
 }
 
-static void check_breaks(history *hs)
+/* Those who were told of a break with the number of what broke; it opened to nobody. */
+static void check_broken(history *hs, const deed *broken, size_t count,
+                         const deed *passed, size_t passed_count)
 {
+    const deed *other =
+        bsearch(broken, passed, passed_count, sizeof(*passed), by_number);
+    char at[MOMENT_ROOM];
+
+    if (other && breach(hs, BARRIER))
+        fprintf(hs->out,
+                "generation %" PRIu64 " opened for worker %u.%u and broke for "
+                "worker %u.%u, at %s\n",
+                other->rec->fence, other->worker, other->life, broken->worker,
+                broken->life, moment(hs, broken->rec->returned_ns, at));
+    check_heard(hs, broken, count);
+}
+
+static void check_breaks(history *hs, const deed *passed, size_t passed_count)
+{
+    deed *broken = must_have(hs->meets.count, sizeof(*broken));
+    size_t count = 0, from = 0;
+
     for (size_t i = 0; i < hs->meets.count; i++) {
         const record *rec = hs->meets.list[i].rec;
 
-        if (rec->returned_ns && rec->status == DIBS_BROKEN)
-            check_break(hs, &hs->meets.list[i]);
+        if (!rec->returned_ns || rec->status != DIBS_BROKEN)
+            continue;
+        check_break(hs, &hs->meets.list[i]);
+        if (rec->fence)
+            broken[count++] = hs->meets.list[i];
     }
+    qsort(broken, count, sizeof(*broken), by_generation);
+    for (size_t i = 1; i <= count; i++)
+        if (i == count || broken[i].rec->fence != broken[from].rec->fence) {
+            check_broken(hs, broken + from, i - from, passed, passed_count);
+            from = i;
+        }
+    free(broken);
 }
 
 void check_barrier(history *hs)
@@ -300,7 +305,8 @@ void check_barrier(history *hs)
             from = i;
         }
     check_rise(hs, passed, count);
-    check_breaks(hs);
+    check_breaks(hs, passed, count);
+    check_seats_end(hs);
     check_goes_on(hs, passed, count);
     free(passed);
 }

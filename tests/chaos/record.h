@@ -28,7 +28,7 @@ enum {
     LATCH_COUNT = 12, /* ids that each latch waits for */
     PARTIES = 3,      /* of the one barrier */
     MEETERS = 4,      /* workers that come to it: one too many */
-    MEET_MS = 400,    /* how long each waits there */
+    MEET_MS = 400,    /* how long one that breaks it waits there */
     THRESHOLD = 3,    /* bad calls that open the one breaker */
     PROBES = 2,       /* of it at a time */
     NEED = 2,         /* good probes that close it */
@@ -66,7 +66,8 @@ typedef enum operation {
     OP_MEET,   /* a wait at the barrier; `fence` is its generation */
     OP_CALL,   /* behind the breaker, until released_ns */
     OP_PERMIT, /* a probe asks the store for one, and has it until released_ns */
-    OP_CHANGE  /* of the state of the breaker */
+    OP_CHANGE, /* of the state of the breaker */
+    OP_PAUSE   /* the process was not run */
 } operation;
 
 /* The state of the breaker. */
@@ -221,6 +222,13 @@ void *map_file(const char *folder, const char *name, size_t size);
 static inline bool breaks_barrier(uint32_t worker)
 {
     return worker % 2 == 0;
+}
+
+/* How long it waits there: one that breaks nothing longer than the seat of a party that
+ * died may last, so that it can hear of its end. */
+static inline int64_t meet_ms(uint32_t worker, int64_t ttl_ms)
+{
+    return breaks_barrier(worker) ? MEET_MS : ttl_ms + 3000;
 }
 
 /* The name of a key in the store. */

@@ -329,6 +329,7 @@ int worker_main(const char *folder, uint32_t number, uint32_t life)
     wk.bank = bank_connect(folder);
     snprintf(name, sizeof(name), "clock-%u", number);
     wk.ahead_us = map_file(folder, name, 2 * sizeof(*wk.ahead_us));
+    worker_pulse_begin(&wk);
     open_store(&wk);
     worker_breaker_tap(&wk);
     make_locks(&wk);
@@ -350,5 +351,6 @@ int worker_main(const char *folder, uint32_t number, uint32_t life)
     worker_barrier_end(&wk);
     worker_election_end(&wk);
     close_store(&wk);
+    worker_pulse_end(&wk);
     return 0;
 }

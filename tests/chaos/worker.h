@@ -31,6 +31,8 @@ typedef struct worker {
     dibs_barrier *barrier; /* NULL: it does not come to it */
     pthread_t meeter;
     atomic_bool meets; /* until this is false */
+    pthread_t pulse;
+    atomic_bool beats; /* likewise */
     bool no_latches;
     int64_t next_latch_ns; /* seldom: the store keeps them for a day */
     uint64_t random;
@@ -76,6 +78,10 @@ void worker_call(worker *wk);
 /* The first workers wait at the barrier from begin to end. */
 void worker_barrier_begin(worker *wk);
 void worker_barrier_end(worker *wk);
+
+/* From begin to end it is written down when the process was not run. */
+void worker_pulse_begin(worker *wk);
+void worker_pulse_end(worker *wk);
 
 /* Ends the process when it is none that may be. */
 void worker_must(dibs_status rc, const dibs_error *err);

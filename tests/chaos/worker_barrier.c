@@ -1,11 +1,26 @@
 /* worker_barrier.c - some workers meet at one barrier, each on a thread of its own.
  *
  * There is one more of them than the barrier has parties, so that another comes in when
- * one dies. Half of them break the generation when they give up. */
+ * one dies. Half of them break the generation when they give up; the others wait for
+ * longer. */
 /* SPDX-License-Identifier: MIT */
 #include "worker.h"
 
+#include "coord/barrier.h"
+#include "core/client.h"
+
 #include <poll.h>
+
+/* The generation of a call that it broke for; 0: the seat has been lost since. */
+static uint64_t broken_generation(dibs_barrier *b)
+{
+    uint64_t generation;
+
+    pthread_mutex_lock(&b->cl->mutex);
+    generation = b->machine.after;
+    pthread_mutex_unlock(&b->cl->mutex);
+    return generation;
+}
 
 static bool meet(worker *wk)
 {
@@ -18,6 +33,8 @@ static bool meet(worker *wk)
     rec->invoked_ns = now_ns();
     rec->status = (int32_t)dibs_barrier_wait(wk->barrier, &rec->fence, &err);
     rec->returned_ns = now_ns();
+    if (rec->status == DIBS_BROKEN)
+        rec->fence = broken_generation(wk->barrier);
     atomic_fetch_add(&wk->run->operations, 1);
     return true;
 }
@@ -39,15 +56,14 @@ void worker_barrier_begin(worker *wk)
 
     if (wk->log->worker >= MEETERS)
         return;
-    rc = dibs_barrier_new(wk->cl, "chaos-barrier",
-                          DIBS_BARRIER_OPTS(.parties = PARTIES,
-                                            .ttl_ms = wk->run->ttl_ms,
-                                            .wait_ms = MEET_MS,
-                                            .flags =
-                                                breaks_barrier(wk->log->worker)
-                                                    ? 0
-                                                    : DIBS_BARRIER_WITHDRAW),
-                          &wk->barrier, &err);
+    rc = dibs_barrier_new(
+        wk->cl, "chaos-barrier",
+        DIBS_BARRIER_OPTS(.parties = PARTIES, .ttl_ms = wk->run->ttl_ms,
+                          .wait_ms = meet_ms(wk->log->worker, wk->run->ttl_ms),
+                          .flags = breaks_barrier(wk->log->worker)
+                                       ? 0
+                                       : DIBS_BARRIER_WITHDRAW),
+        &wk->barrier, &err);
     if (rc == DIBS_UNSUPPORTED)
         return;
     worker_must(rc, &err);
@@ -61,6 +77,7 @@ void worker_barrier_end(worker *wk)
     if (!wk->barrier)
         return;
     atomic_store(&wk->meets, false);
+    dibs_barrier_cancel(wk->barrier);
     pthread_join(wk->meeter, NULL);
     dibs_barrier_free(wk->barrier);
     wk->barrier = NULL;
