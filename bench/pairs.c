@@ -38,7 +38,7 @@ dibs_lock *lock_new(dibs_client *client, long number, int64_t ttl_ms)
     return lock;
 }
 
-/* Servers of a busy machine may be late. What was late is part of the figures. */
+/* Servers of a busy machine may be late. The figures have such pairs too. */
 static bool is_late(dibs_status rc)
 {
     return rc == DIBS_UNAVAIL || rc == DIBS_UNKNOWN || rc == DIBS_LOST;
