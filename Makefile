@@ -13,7 +13,7 @@ build = cmake --build $(1) $(if $(VERBOSE),--verbose,-- --quiet)
 need = for tool in cmake ninja; do command -v $$tool >/dev/null || \
 	exec tools/install-packages.sh --name "cannot build: $$tool is not installed" build; done
 
-.PHONY: all run test test-long test-trixie test-bookworm bench bench-peers bench-serve chaos mutants coverage fuzz soak load api-fuzz spec web web-hour screenshots format tidy install uninstall clean help
+.PHONY: all run test test-long test-trixie test-bookworm test-busy bench bench-peers bench-serve chaos mutants coverage fuzz soak load api-fuzz spec web web-hour screenshots format tidy install uninstall clean help
 
 all: ## build build/dibs and build/libdibs.so (the default)
 	@$(need)
@@ -38,6 +38,9 @@ test-trixie: ## make run and make test on a fresh trixie, with Redis 8, with Val
 test-bookworm: ## the same on a fresh bookworm
 	@tools/install-packages.sh release
 	@tools/release.sh bookworm
+
+test-busy: ## make test in clean clones beside four busy loops (RUNS=5 LOOPS=4)
+	@tools/busy.sh $(or $(RUNS),5) $(or $(LOOPS),4)
 
 bench: ## measure locks, wake-ups, coordination and `dibs run`, beside the least they can cost
 	@tools/install-packages.sh build test
