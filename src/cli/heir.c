@@ -61,8 +61,9 @@ static void hear_change(dibs__heir_watch *hw, const dibs_value *value)
     (void)snprintf(hw->heir, sizeof(hw->heir), "%s",
                    value->data ? (const char *)value->data : "");
     pthread_mutex_lock(&hw->mutex);
-    hw->urged =
-        strcmp(hw->heir, hw->member) == 0 && hw->phase != DIBS__HEIR_LEADS;
+    hw->urged = strcmp(hw->heir, hw->member) == 0 &&
+                hw->phase != DIBS__HEIR_ASKS_FIRST &&
+                hw->phase != DIBS__HEIR_LEADS;
     pthread_mutex_unlock(&hw->mutex);
 }
 

@@ -22,8 +22,9 @@ enum { DIBS__HEIR_SIZE = 64, DIBS__HEIR_KEY_SIZE = DIBS_NAME_MAX + 16 };
 
 typedef enum dibs__heir_phase {
     DIBS__HEIR_RESTS,
-    DIBS__HEIR_ASKS, /* the caller waits for `locks` */
-    DIBS__HEIR_LEADS /* the command runs */
+    DIBS__HEIR_ASKS,       /* the caller waits for `locks` */
+    DIBS__HEIR_ASKS_FIRST, /* ... with the highest priority */
+    DIBS__HEIR_LEADS       /* the command runs */
 } dibs__heir_phase;
 
 typedef struct dibs__heir_watch {

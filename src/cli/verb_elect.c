@@ -235,12 +235,15 @@ static dibs_status set_priority(candidate *c, int32_t priority, dibs_error *err)
  * DIBS_CANCELLED: a transfer did so meanwhile. */
 static dibs_status ask_lease(candidate *c, dibs_error *err)
 {
-    bool first = dibs__heir_watch_urged(&c->heirs);
-    dibs_status rc = set_priority(c, first ? INT32_MAX : c->priority, err);
+    int32_t priority =
+        dibs__heir_watch_urged(&c->heirs) ? INT32_MAX : c->priority;
+    dibs_status rc = set_priority(c, priority, err);
 
     if (rc != DIBS_OK)
         return rc;
-    dibs__heir_watch_enter(&c->heirs, DIBS__HEIR_ASKS);
+    dibs__heir_watch_enter(&c->heirs, priority == INT32_MAX
+                                          ? DIBS__HEIR_ASKS_FIRST
+                                          : DIBS__HEIR_ASKS);
     rc = dibs__cli_acquire(c->g.cl, &c->locks, &c->g.opts.request,
                            &c->g.signals, &c->die_of, err);
     dibs__heir_watch_enter(&c->heirs, DIBS__HEIR_RESTS);

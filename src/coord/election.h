@@ -45,12 +45,14 @@ struct dibs_election {
     bool heir_over;    /* ... and that of election_heir.c has ended */
     bool ending;       /* they are to end */
     bool asking;       /* an acquire is under way */
+    bool highest;      /* ... with the highest priority */
     bool work_stopped; /* the caller that ends the term says so */
     bool once_over;    /* DIBS_ELECTION_ONCE: the term is over */
     bool seated;       /* the seat is in the session of the client */
     pthread_t thread;
     pthread_t heir_thread;
     char heir[DIBS__MEMBER_SIZE]; /* named last; "": none. The heir thread's */
+    dibsx_nsec named_at;          /* ... then. Likewise */
     uint32_t transfers;  /* calls of dibs_election_transfer() under way */
     bool urged;          /* a transfer wants it to be the next */
     uint64_t releases;   /* so far */
@@ -85,10 +87,22 @@ bool dibs__election_seat_sync(dibs_election *el);
 /* Asks for a heartbeat now, if the machine waits for one. Thread, locks: as above. */
 void dibs__election_seat_hurry(dibs_election *el);
 
-/* The place of a candidate in the queue; SIZE_MAX: it is not there. Locks: none held. */
+/* The place of a candidate in the queue. */
+typedef struct dibs__election_place {
+    size_t at;    /* SIZE_MAX: it is not there */
+    bool highest; /* it asks with the highest priority */
+} dibs__election_place;
+
+/* Locks: none held. */
 DIBS_MUST_CHECK dibs_status dibs__election_find(dibs_election *el,
                                                 const char *member,
-                                                size_t *place, dibs_error *err);
+                                                dibs__election_place *out,
+                                                dibs_error *err);
+
+/* Whether the heir gets the lease if it goes back now. The place from before it heard
+ * does not count, for the heir leaves it. */
+bool dibs__election_is_next(const dibs__election_place *place,
+                            dibsx_nsec named_at);
 
 /* The key of the value that names an heir. */
 enum { DIBS__HEIR_KEY_SIZE = DIBS_NAME_MAX + 16 };

@@ -18,9 +18,13 @@
 /* How often a leader looks for the heir; how long to rest otherwise. */
 enum { LOOK_MS = 20, REST_MS = 1000 };
 
+/* A candidate hears its name within a second, by a look of its watch. A candidate of a
+ * daemon's session does not listen: it keeps its place. */
+enum { HEARS_MS = 1500 };
+
 typedef struct search {
     const char *member;
-    size_t place; /* in the queue; SIZE_MAX: it is not there */
+    dibs__election_place place;
 } search;
 
 static bool find_candidate(const dibs_lease_info *info, void *arg)
@@ -28,25 +32,37 @@ static bool find_candidate(const dibs_lease_info *info, void *arg)
     search *sr = arg;
     char member[DIBS__MEMBER_SIZE + 1]; /* so that a longer one differs */
 
-    for (size_t i = 0; i < info->waiter_count && sr->place == SIZE_MAX; i++) {
-        const char *meta = info->waiters[i].meta;
+    for (size_t i = 0; i < info->waiter_count && sr->place.at == SIZE_MAX;
+         i++) {
+        const dibs_party *waiter = &info->waiters[i];
+        const char *meta = waiter->meta;
 
         if (dibs__member_read_name(&meta, member, sizeof(member)) &&
             strcmp(member, sr->member) == 0)
-            sr->place = i;
+            sr->place = (dibs__election_place){.at = i,
+                                               .highest = waiter->priority ==
+                                                          INT32_MAX};
     }
     return false;
 }
 
 dibs_status dibs__election_find(dibs_election *el, const char *member,
-                                size_t *place, dibs_error *err)
+                                dibs__election_place *out, dibs_error *err)
 {
-    search sr = {.member = member, .place = SIZE_MAX};
+    search sr = {.member = member, .place.at = SIZE_MAX};
     dibs_status rc =
         dibs_lease_show(el->cl, el->name, find_candidate, &sr, err);
 
-    *place = sr.place;
+    *out = sr.place;
     return rc;
+}
+
+bool dibs__election_is_next(const dibs__election_place *place,
+                            dibsx_nsec named_at)
+{
+    return place->at == 0 &&
+           (place->highest ||
+            dibsx_now() >= dibsx_after_ms(named_at, HEARS_MS));
 }
 
 void dibs__election_heir_key(const dibs_election *el,
@@ -61,8 +77,10 @@ static void hear_change(dibs_election *el, const dibs_change *change)
     const char *heir = change->value.data ? change->value.data : "";
 
     snprintf(el->heir, sizeof(el->heir), "%s", heir);
+    el->named_at = dibsx_now();
     if (strcmp(heir, el->member) != 0 ||
-        el->machine.state == DIBS__ELECTION_LEADING)
+        el->machine.state == DIBS__ELECTION_LEADING ||
+        (el->asking && el->highest))
         return;
     el->urged = true;
     dibs__election_interrupt(el);
@@ -81,12 +99,13 @@ static bool is_heir_next(dibs_election *el)
 {
     char key[DIBS__HEIR_KEY_SIZE];
     dibs_value value = {0};
-    size_t place;
+    dibs__election_place place;
     bool next;
 
     dibs__election_heir_key(el, key);
     next = dibs__election_find(el, el->heir, &place, NULL) == DIBS_OK &&
-           place == 0 && dibs_state_get(el->cl, key, &value, NULL) == DIBS_OK &&
+           dibs__election_is_next(&place, el->named_at) &&
+           dibs_state_get(el->cl, key, &value, NULL) == DIBS_OK &&
            strcmp(value.data, el->heir) == 0;
     dibs_value_free(&value);
     return next;

@@ -46,6 +46,7 @@ static dibs_status acquire_lease(dibs_election *el, dibs_error *err)
     dibs_status rc;
 
     el->asking = true;
+    el->highest = priority == INT32_MAX;
     el->urged = false;
     pthread_mutex_unlock(&el->mutex);
     dibs__lock_set_priority(el->lock, priority);

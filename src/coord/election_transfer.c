@@ -22,8 +22,8 @@ static dibs_status
 check_heir(dibs_election *el, const char *member, dibs_error *err)
 {
     const char *why = dibs__store_cannot(el->cl->st, DIBS__CAN_QUEUE);
+    dibs__election_place place;
     dibs_status rc;
-    size_t place;
 
     if (!why)
         why = dibs__store_cannot(el->cl->st, DIBS__CAN_TOPIC);
@@ -32,7 +32,7 @@ check_heir(dibs_election *el, const char *member, dibs_error *err)
     if (dibs_election_check(el) != DIBS_OK)
         return fail_lost(el, err);
     rc = dibs__election_find(el, member, &place, err);
-    if (rc == DIBS_OK && place == SIZE_MAX)
+    if (rc == DIBS_OK && place.at == SIZE_MAX)
         rc = dibsx_fail(err, DIBS_NOTFOUND,
                         "no candidate for %s is called %.63s; dibs show lists "
                         "them",
@@ -45,23 +45,27 @@ static dibs_status
 call_heir(dibs_election *el, const char *member, dibs_error *err)
 {
     dibsx_nsec deadline = dibs__client_deadline(el->cl, dibsx_now());
+    dibsx_nsec named_at;
     char key[DIBS__HEIR_KEY_SIZE];
-    size_t place = SIZE_MAX;
+    dibs__election_place place;
+    bool next = false;
     dibs_status rc;
 
     dibs__election_heir_key(el, key);
     rc = dibs_state_set(el->cl, key, member, strlen(member), el->opts.ttl_ms,
                         NULL, err);
-    while (rc == DIBS_OK && place != 0) {
+    named_at = dibsx_now();
+    while (rc == DIBS_OK && !next) {
         rc = dibs__election_find(el, member, &place, err);
-        if (rc == DIBS_OK && place != 0 && dibsx_now() >= deadline)
+        next = dibs__election_is_next(&place, named_at);
+        if (rc == DIBS_OK && !next && dibsx_now() >= deadline)
             rc = dibsx_fail(err, DIBS_TIMEOUT,
                             "%.63s did not come to the head of the queue for "
                             "%s; it leads on",
                             member, el->name);
         if (rc == DIBS_OK && dibs_election_check(el) != DIBS_OK)
             rc = fail_lost(el, err);
-        if (rc == DIBS_OK && place != 0)
+        if (rc == DIBS_OK && !next)
             (void)poll(NULL, 0, LOOK_MS);
     }
     (void)!dibs_state_delete(el->cl, key, DIBS_VERSION_ANY, NULL);

@@ -375,6 +375,51 @@ static void a_lead_is_handed_to_a_member(void **state)
     dibs_close(other);
 }
 
+static void *wait_in_queue(void *arg)
+{
+    CHECK(DIBS_OK, dibs_lock_acquire(arg, NULL));
+    return NULL;
+}
+
+static int64_t now_ms(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* An heir that listens leaves its place for a better one when it hears its name: a lease
+ * that goes back before goes to another. One that does not listen keeps its place. */
+static void an_heir_has_time_to_hear_its_name(void **state)
+{
+    static const char *const meta[] = {"member=deaf", NULL};
+    dibs_client *cl = core_open(), *other = core_open();
+    const char *name = core_name();
+    dibs_election *a = candidate(cl, name, "a", NULL);
+    dibs_lock *heir =
+        core_lock(other, name,
+                  DIBS_LOCK_OPTS(.ttl_ms = pace_ms(30000),
+                                 .wait_ms = pace_ms(60000), .meta = meta));
+    int64_t begun_ms;
+    pthread_t thread;
+
+    (void)state;
+    lead(a);
+    assert_int_equal(pthread_create(&thread, NULL, wait_in_queue, heir), 0);
+    await_candidates(cl, name, 1);
+    begun_ms = now_ms();
+    CHECK(DIBS_OK, dibs_election_transfer(a, "deaf", err));
+    assert_true(now_ms() - begun_ms >= 1000);
+    pthread_join(thread, NULL);
+    assert_status(dibs_lock_check(heir), DIBS_OK);
+    assert_status(dibs_election_check(a), DIBS_LOST);
+    dibs_lock_free(heir);
+    dibs_election_free(a);
+    dibs_close(cl);
+    dibs_close(other);
+}
+
 static void a_leader_is_seen(void **state)
 {
     dibs_client *cl = core_open();
@@ -587,14 +632,6 @@ static void a_leader_needs_enough_members(void **state)
     dibs_close(other);
 }
 
-static int64_t now_ms(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
 static bool has_leader(void *arg)
 {
     queue *q = arg;
@@ -657,6 +694,7 @@ int core_elect_tests(void)
         cmocka_unit_test(once_is_one_term),
         cmocka_unit_test(a_lead_is_handed_to_a_member),
         cmocka_unit_test(a_lead_is_handed_over_when_another_process_asks),
+        cmocka_unit_test(an_heir_has_time_to_hear_its_name),
         cmocka_unit_test(a_leader_is_seen),
         cmocka_unit_test(leaders_are_watched_in_order),
         cmocka_unit_test(closing_ends_the_campaign),
