@@ -96,6 +96,8 @@ static deed_list *list_of(history *hs, const record *rec)
     switch (rec->op) {
     case OP_LEAD:
         return &hs->terms;
+    case OP_HAND:
+        return &hs->hands;
     case OP_COUNT:
     case OP_WAIT:
         return &hs->latches;
@@ -140,7 +142,7 @@ static void sort_out(history *hs)
 {
     memset(hs->hold_counts, 0, sizeof(hs->hold_counts));
     memset(hs->value_counts, 0, sizeof(hs->value_counts));
-    hs->terms.count = hs->latches.count = 0;
+    hs->terms.count = hs->hands.count = hs->latches.count = 0;
     hs->takes.count = hs->meets.count = hs->calls.count = 0;
     hs->permits.count = hs->changes.count = hs->pauses.count = 0;
     hs->operations = hs->errors = 0;
@@ -168,6 +170,7 @@ static void distribute(history *hs)
     for (size_t i = 0; i < VALUES; i++)
         hs->values[i] = must_have(hs->value_counts[i], sizeof(deed));
     make_room(&hs->terms);
+    make_room(&hs->hands);
     make_room(&hs->latches);
     make_room(&hs->takes);
     make_room(&hs->meets);
@@ -212,6 +215,7 @@ void history_fini(history *hs)
     for (size_t i = 0; i < VALUES; i++)
         free(hs->values[i]);
     free(hs->terms.list);
+    free(hs->hands.list);
     free(hs->latches.list);
     free(hs->takes.list);
     free(hs->meets.list);
@@ -366,6 +370,17 @@ calm_in(const history *hs, uint32_t worker, int64_t from_ns, int64_t to_ns)
         at_ns = until_ns ? until_ns : next_ns;
     }
     return calm_ns;
+}
+
+bool was_struck(const history *hs, uint32_t worker, int64_t from_ns,
+                int64_t to_ns)
+{
+    span sp;
+
+    for (size_t i = 0; find_span(hs, worker, i, &sp); i++)
+        if (sp.to_ns && sp.from_ns <= to_ns && sp.to_ns >= from_ns)
+            return true;
+    return false;
 }
 
 int64_t life_end(const history *hs, const deed *dd)

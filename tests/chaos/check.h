@@ -35,6 +35,7 @@ typedef struct history {
     deed *values[VALUES]; /* operations on each */
     size_t value_counts[VALUES];
     deed_list terms;   /* of the election */
+    deed_list hands;   /* in which it was given up */
     deed_list latches; /* counts, waits and looks */
     deed_list takes;   /* of tokens */
     deed_list meets;   /* at the barrier */
@@ -116,6 +117,11 @@ int64_t last_on_worker(const history *hs, uint32_t worker, int64_t from_ns,
 int64_t barrier_hear_ns(const history *hs);
 void check_heard(history *hs, const deed *list, size_t count);
 
+/* Whether those who led, in their order, left spans without a leader after the last fault;
+ * and whether one lost a term for nothing. */
+void check_gaps(history *hs, uint32_t key, const deed *led, size_t count);
+void check_reason(history *hs, const deed *dd);
+
 /* By when a process had ended: the next life of its worker began; INT64_MAX: it has
  * none. */
 int64_t life_end(const history *hs, const deed *dd);
@@ -124,6 +130,10 @@ int64_t life_end(const history *hs, const deed *dd);
  * before, or on the worker, or in which the worker was not run. */
 int64_t
 calm_in(const history *hs, uint32_t worker, int64_t from_ns, int64_t to_ns);
+
+/* Whether there was any of these in that span. */
+bool was_struck(const history *hs, uint32_t worker, int64_t from_ns,
+                int64_t to_ns);
 
 /* How many faults were on the store in that span. */
 unsigned store_faults(const history *hs, int64_t from_ns, int64_t to_ns);

@@ -9,7 +9,7 @@
  *   told       Gained and lost were called in turn, gained first, each once for a term;
  *              after lost no look found it leading, and none after a sleep that
  *              outlasted the lease.
- *   alive      Somebody led after the last fault.
+ *   alive      Somebody led after the last fault. check_election_time.c has the rest.
  */
 /* SPDX-License-Identifier: MIT */
 #include "check.h"
@@ -171,10 +171,13 @@ void check_election(history *hs)
         size_t count = collect_led(hs, key, led);
 
         check_overlap(hs, key == 0 ? EXCLUSION : MAJORITY, led, count);
+        check_gaps(hs, key, led, count);
         check_terms(hs, led, count);
     }
     free(led);
-    for (size_t i = 0; i < terms->count; i++)
+    for (size_t i = 0; i < terms->count; i++) {
         check_announced(hs, &terms->list[i], find_next(terms, i));
+        check_reason(hs, &terms->list[i]);
+    }
     check_someone_led(hs);
 }

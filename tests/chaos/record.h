@@ -67,8 +67,12 @@ typedef enum operation {
     OP_CALL,   /* behind the breaker, until released_ns */
     OP_PERMIT, /* a probe asks the store for one, and has it until released_ns */
     OP_CHANGE, /* of the state of the breaker */
-    OP_PAUSE   /* the process was not run */
+    OP_PAUSE,  /* the process was not run, or its clock went forward */
+    OP_HAND    /* a leader gives its term up */
 } operation;
+
+/* How it does. */
+enum { HAND_RESIGN, HAND_ON };
 
 /* The state of the breaker. */
 enum { SEEN_NOTHING, SEEN_CLOSED, SEEN_OPEN };
@@ -82,6 +86,8 @@ enum { SEEN_NOTHING, SEEN_CLOSED, SEEN_OPEN };
  * told_ns to released_ns, and each as often as `value` and `expected` say. from_ns and
  * looked_ns are of looks that found it leading, missed_ns of the one in the lost
  * callback that did not.
+ *
+ * A leader gives the term `fence` of the election `key` up as `value` says.
  *
  * Each latch has a number, `key`, and is used for one round. `value` is the id that
  * counted, `expected` how many ids were missing by the answer.
@@ -134,6 +140,9 @@ enum { FAULT_NAME = 16 };
 /* The boot clock of a worker, or with NOBODY of all, goes forward by more than the
  * ttl: the checker knows it by this name. */
 #define SUSPEND "suspend"
+
+/* Servers changed roles without a fault, some time before. */
+#define UNASKED "unasked"
 
 typedef struct fault_entry {
     int64_t from_ns;

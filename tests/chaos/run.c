@@ -87,7 +87,7 @@ static void note_unasked(run *rn)
 
     if (!rn->gr.changed || !rn->gr.changed())
         return;
-    entry = crew_note(&rn->cw, "unasked", NOBODY, 0, LOSS_SPLIT);
+    entry = crew_note(&rn->cw, UNASKED, NOBODY, 0, LOSS_SPLIT);
     if (entry)
         entry->to_ns = now_ns();
 }

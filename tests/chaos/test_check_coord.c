@@ -3,16 +3,28 @@
 /* SPDX-License-Identifier: MIT */
 #include "tale.h"
 
-#include <dibs/types.h>
+#include <dibs/elect.h>
 #include <string.h>
 
 /* ---- the election */
 
-/* A term, gained and looked at from `from` to `looked`, and lost at `to`. */
+static void handed(tale *tl, uint32_t worker, uint64_t term, uint64_t how,
+                   int64_t from, int64_t to)
+{
+    add(tl, worker,
+        (record){.op = OP_HAND,
+                 .invoked_ns = from * MS,
+                 .returned_ns = to * MS,
+                 .fence = term,
+                 .value = how});
+}
+
+/* A term, gained and looked at from `from` on, and lost at `to`. */
 static record *
-led(tale *tl, uint32_t worker, uint64_t term, int64_t from, int64_t to)
+term_of(tale *tl, uint32_t worker, uint64_t term, int64_t from, int64_t to)
 {
     tl->run.stop_ms = 20;
+    tl->run.workers = 2;
     return add(tl, worker,
                (record){.op = OP_LEAD,
                         .invoked_ns = from * MS,
@@ -23,7 +35,24 @@ led(tale *tl, uint32_t worker, uint64_t term, int64_t from, int64_t to)
                         .released_ns = to * MS,
                         .fence = term,
                         .value = 1,
-                        .expected = 1});
+                        .expected = 1,
+                        .status = DIBS_LOST_RESIGNED});
+}
+
+/* ... which its program gave up. */
+static record *
+led(tale *tl, uint32_t worker, uint64_t term, int64_t from, int64_t to)
+{
+    handed(tl, worker, term, HAND_RESIGN, from, to + 1);
+    return term_of(tl, worker, term, from, to);
+}
+
+static void
+led_majority(tale *tl, uint32_t worker, uint64_t term, int64_t from, int64_t to)
+{
+    record *rec = led(tl, worker, term, from, to);
+
+    rec[-1].key = rec->key = 1;
 }
 
 static void leaders_in_turn_are_right(void **state)
@@ -65,8 +94,8 @@ static void two_leaders_with_a_majority_are_found(void **state)
     fault(tl, "cut", NOBODY, 50, 60, LOSS_SPLIT);
     led(tl, 0, 7, 100, 200);
     led(tl, 1, 8, 150, 300);
-    led(tl, 0, 9, 400, 500)->key = 1;
-    led(tl, 1, 10, 490, 600)->key = 1;
+    led_majority(tl, 0, 9, 400, 500);
+    led_majority(tl, 1, 10, 490, 600);
     judge(tl);
     assert_int_equal(tl->hs.breaches[EXCLUSION], 1);
     assert_int_equal(tl->hs.breaches[MAJORITY], 1);
@@ -174,6 +203,184 @@ static void an_election_that_nobody_wins_is_found(void **state)
     led(tl, 0, 7, 100, 200);
     atomic_store(&tl->run.calm_ns, 1000 * MS);
     assert_found(tl, ALIVE, "nobody led after the last fault");
+}
+
+/* After the last fault at one second, with a ttl of 500 ms; it ended at ten. */
+static void calm_election(tale *tl)
+{
+    tl->run.ttl_ms = 500;
+    atomic_store(&tl->run.calm_ns, 1000 * MS);
+    atomic_store(&tl->run.ended_ns, 10000 * MS);
+}
+
+static void leaders_after_the_last_fault_are_in_time(void **state)
+{
+    tale *tl = *state;
+    record *rec;
+
+    calm_election(tl);
+    led(tl, 0, 7, 100, 900);
+    led(tl, 1, 8, 1000 + 2500, 4000);
+    /* Its process was not run for a while. */
+    add(tl, 0,
+        (record){.op = OP_PAUSE,
+                 .invoked_ns = 4500 * MS,
+                 .returned_ns = 5500 * MS});
+    led(tl, 0, 9, 4000 + 3500, 7600);
+    /* It leads to the end, and seldom looks. */
+    rec = led(tl, 1, 10, 7700, 7710);
+    rec->told_ns = rec->missed_ns = rec->released_ns = 0;
+    rec->expected = 0;
+    assert_good(tl);
+}
+
+static void a_leader_that_comes_late_is_found(void **state)
+{
+    tale *tl = *state;
+
+    calm_election(tl);
+    led(tl, 0, 7, 100, 900);
+    led(tl, 1, 8, 1000 + 2501, 9000);
+    assert_found(tl, ALIVE,
+                 "VIOLATION: alive: election: nobody led for 2.501 s from "
+                 "+1.000000 s on, after the last fault; 2.500 s are allowed");
+    assert_int_equal(tl->hs.late, 1);
+}
+
+/* One that died before may have been granted the lease. */
+static void a_lead_of_the_dead_takes_longer(void **state)
+{
+    tale *tl = *state;
+
+    calm_election(tl);
+    led(tl, 0, 7, 100, 1500);
+    fault(tl, "kill", 1, 600, 601, LOSS_NONE);
+    led(tl, 1, 8, 1500 + 5500, 9000);
+    assert_good(tl);
+}
+
+static void a_lead_that_ends_for_good_is_found(void **state)
+{
+    tale *tl = *state;
+
+    calm_election(tl);
+    led(tl, 0, 7, 100, 7400);
+    assert_found(tl, ALIVE, "nobody led for 2.600 s from +7.400000 s on");
+}
+
+/* Members count after their ttl, and two heartbeats. */
+static void a_late_majority_is_found(void **state)
+{
+    tale *tl = *state;
+
+    calm_election(tl);
+    tl->run.ttl_ms = 300;
+    led(tl, 0, 7, 100, 9900);
+    led_majority(tl, 0, 8, 1000 + 2800, 3900);
+    led_majority(tl, 1, 9, 3900 + 2801, 9000);
+    assert_found(tl, ALIVE, "nobody led for 2.801 s from +3.900000 s on");
+}
+
+static record *
+lost_for(tale *tl, uint32_t worker, uint64_t term, int64_t from, int32_t why)
+{
+    record *rec = term_of(tl, worker, term, from, from + 500);
+
+    tl->run.ttl_ms = 500;
+    rec->status = why;
+    return rec;
+}
+
+/* A worker asks for a permit, and the store takes so long. */
+static void step(tale *tl, int64_t from, int64_t span)
+{
+    add(tl, 0,
+        (record){.op = OP_PERMIT,
+                 .invoked_ns = from * MS,
+                 .returned_ns = (from + span) * MS});
+}
+
+static void terms_that_end_for_a_reason_are_right(void **state)
+{
+    tale *tl = *state;
+
+    /* A fault on the leader, on the store, and none, but it was not run. */
+    fault(tl, "files", 0, 900, 1000, LOSS_NONE);
+    lost_for(tl, 0, 7, 1000, DIBS_LOST_EXPIRED);
+    fault(tl, "restart", NOBODY, 2000, 2100, LOSS_NONE);
+    lost_for(tl, 1, 8, 5000, DIBS_LOST_TAKEN);
+    add(tl, 1,
+        (record){.op = OP_PAUSE,
+                 .invoked_ns = 9000 * MS,
+                 .returned_ns = 9100 * MS});
+    lost_for(tl, 1, 9, 9100, DIBS_LOST_EXPIRED);
+    /* The store was slow for another. */
+    step(tl, 11100, 167);
+    lost_for(tl, 1, 10, 11000, DIBS_LOST_EXPIRED);
+    step(tl, 12400, 84);
+    lost_for(tl, 1, 11, 12000, DIBS_LOST_FEW);
+    /* A fault on a member. */
+    fault(tl, "kill", 0, 14000, 14001, LOSS_NONE);
+    lost_for(tl, 1, 12, 15000, DIBS_LOST_FEW);
+    /* Another had handed the lead on, and died. */
+    handed(tl, 0, 12, HAND_ON, 19800, 19900);
+    lost_for(tl, 1, 13, 20000, DIBS_LOST_RESIGNED);
+    /* All leave. */
+    atomic_store(&tl->run.ended_ns, 25000 * MS);
+    lost_for(tl, 1, 14, 25000, DIBS_LOST_FEW);
+    assert_good(tl);
+}
+
+static void a_term_that_expires_for_nothing_is_found(void **state)
+{
+    tale *tl = *state;
+
+    /* On another, and over long ago. */
+    fault(tl, "stop", 1, 1000, 1400, LOSS_NONE);
+    fault(tl, "files", 0, 900, 999, LOSS_NONE);
+    add(tl, 0,
+        (record){.op = OP_HOLD,
+                 .waited = true, /* for others */
+                 .status = DIBS_TIMEOUT,
+                 .invoked_ns = 1000 * MS,
+                 .returned_ns = 1500 * MS});
+    step(tl, 1100, 166);
+    lost_for(tl, 0, 7, 1000, DIBS_LOST_EXPIRED);
+    assert_found(tl, ALIVE,
+                 "VIOLATION: alive: election: worker 0.1 lost term 7 at "
+                 "+1.500000 s (EXPIRED), and nothing had happened");
+    assert_int_equal(tl->hs.late, 1);
+}
+
+static void a_term_that_is_taken_for_nothing_is_found(void **state)
+{
+    tale *tl = *state;
+
+    fault(tl, "restart", NOBODY, 1000, 1100, LOSS_NONE);
+    lost_for(tl, 0, 7, 4200, DIBS_LOST_TAKEN);
+    assert_found(tl, ALIVE, "(TAKEN), and nothing had happened");
+}
+
+static void too_few_members_for_nothing_are_found(void **state)
+{
+    tale *tl = *state;
+
+    fault(tl, "kill", 1, 1000, 1001, LOSS_NONE);
+    step(tl, 2200, 83);
+    lost_for(tl, 0, 7, 2100, DIBS_LOST_FEW);
+    assert_found(tl, ALIVE, "(FEW), and nothing had happened");
+}
+
+/* Nobody asked it to. */
+static void a_resignation_of_its_own_is_found(void **state)
+{
+    tale *tl = *state;
+
+    handed(tl, 1, 6, HAND_RESIGN, 1400, 1499);
+    handed(tl, 1, 6, HAND_ON, 100, 200);
+    lost_for(tl, 0, 7, 1500, DIBS_LOST_RESIGNED);
+    assert_found(tl, ALIVE, "(RESIGNED), and nothing had happened");
+    assert_int_equal(tl->hs.late, 0);
 }
 
 /* ---- latches and the limit */
@@ -649,6 +856,16 @@ int main(void)
         TALE(who_leads_when_it_is_told_is_found),
         TALE(who_slept_and_led_on_is_found),
         TALE(an_election_that_nobody_wins_is_found),
+        TALE(leaders_after_the_last_fault_are_in_time),
+        TALE(a_leader_that_comes_late_is_found),
+        TALE(a_lead_of_the_dead_takes_longer),
+        TALE(a_lead_that_ends_for_good_is_found),
+        TALE(a_late_majority_is_found),
+        TALE(terms_that_end_for_a_reason_are_right),
+        TALE(a_term_that_expires_for_nothing_is_found),
+        TALE(a_term_that_is_taken_for_nothing_is_found),
+        TALE(too_few_members_for_nothing_are_found),
+        TALE(a_resignation_of_its_own_is_found),
         TALE(a_latch_that_opens_with_its_last_is_right),
         TALE(a_latch_that_opens_early_is_found),
         TALE(a_count_that_is_forgotten_is_found),

@@ -138,18 +138,26 @@ void worker_election_look(worker *wk)
     }
 }
 
-static void hand_on(worker *wk, dibs_election *election)
+static void hand_on(worker *wk, uint32_t key)
 {
+    dibs_election *election = wk->elections[key];
+    record *rec = worker_begin(wk, OP_HAND, key);
     char heir[NAME_ROOM];
     dibs_error err = {0};
+    dibs_status rc;
 
-    if (worker_pick(wk, 2) == 0) {
-        (void)dibs_election_resign(election, &err);
+    if (!rec)
+        return;
+    rec->fence = dibs_election_term(election);
+    rec->value = worker_pick(wk, 2) == 0 ? HAND_RESIGN : HAND_ON;
+    if (rec->value == HAND_RESIGN) {
+        rc = dibs_election_resign(election, &err);
         worker_must(dibs_election_campaign(election, &err), &err);
     } else {
         name_of((uint32_t)worker_pick(wk, wk->run->workers), heir);
-        (void)!dibs_election_transfer(election, heir, &err);
+        rc = dibs_election_transfer(election, heir, &err);
     }
+    worker_end(wk, rec, rc);
 }
 
 void worker_election_turn(worker *wk)
@@ -159,5 +167,5 @@ void worker_election_turn(worker *wk)
         if (wk->elections[key] &&
             dibs_election_check(wk->elections[key]) == DIBS_OK &&
             worker_pick(wk, 3) == 0)
-            hand_on(wk, wk->elections[key]);
+            hand_on(wk, key);
 }

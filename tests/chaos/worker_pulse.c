@@ -5,7 +5,7 @@
 
 #include <poll.h>
 
-enum { PULSE_MS = 20, PAUSE_MS = 100 };
+enum { PULSE_MS = 20, PAUSE_MS = 50 };
 
 static void *pulse(void *arg)
 {

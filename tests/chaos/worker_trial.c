@@ -124,6 +124,10 @@ static void cancel_once(worker *wk)
  * look, whatever is known of it elsewhere, and stays so. */
 static void sleep_once(worker *wk, const dibs_lock *held)
 {
+    record *rec = worker_begin(wk, OP_PAUSE, 0);
+
+    if (rec)
+        rec->returned_ns = rec->invoked_ns;
     atomic_fetch_add(&wk->ahead_us[1],
                      sleep_us(wk->run->ttl_ms, worker_pick(wk, 1000)));
     if (dibs_lock_check(held) == DIBS_OK || dibs_lock_valid_ms(held) != 0) {
