@@ -9,7 +9,6 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum { BLOCK = 100, CREW_PAIRS = 400 };
 
@@ -23,6 +22,12 @@ dibs_client *client_open(const char *url)
     if (dibs_open(url, PATIENT, &client, &err) != DIBS_OK)
         give_up("open", err.message);
     return client;
+}
+
+void must_succeed(dibs_status rc, const dibs_error *err)
+{
+    if (rc != DIBS_OK)
+        give_up("call", err->message);
 }
 
 dibs_lock *lock_new(dibs_client *client, long number, int64_t ttl_ms)
@@ -186,47 +191,63 @@ void measure_rates(const side *bare, const side *ours, int pairs, size_t blocks)
     free(own);
 }
 
+typedef struct hand {
+    crew *of;
+    side does;
+} hand;
+
 /* Threads that work when `start` is passed and meet at `end`. */
-typedef struct crew {
+struct crew {
     pthread_barrier_t start;
     pthread_barrier_t end;
     atomic_bool over;
-    dibs_client *client;
-    atomic_long joined; /* each takes a number for its name */
-    int count;
+    int count, pairs;
+    hand hands[CREW_MAX];
     pthread_t threads[CREW_MAX];
-} crew;
+};
 
-static void *crew_work(void *arg)
+static void *work_in_crew(void *arg)
 {
-    crew *cw = arg;
-    dibs_lock *lock = lock_new(cw->client, atomic_fetch_add(&cw->joined, 1), 0);
+    const hand *hd = arg;
+    crew *cw = hd->of;
 
     for (;;) {
         pthread_barrier_wait(&cw->start);
         if (atomic_load(&cw->over))
-            break;
-        for (int i = 0; i < CREW_PAIRS; i++)
-            lock_pair(lock);
+            return NULL;
+        for (int i = 0; i < cw->pairs; i++)
+            hd->does.pair(hd->does.arg);
         pthread_barrier_wait(&cw->end);
     }
-    dibs_lock_free(lock);
-    return NULL;
 }
 
-static void crew_init(crew *cw, dibs_client *client, int count)
+crew *crew_new(const side *sides, int count, int pairs)
 {
-    memset(cw, 0, sizeof(*cw));
-    cw->client = client;
+    crew *cw = calloc(1, sizeof(*cw));
+
+    if (!cw || count > CREW_MAX)
+        give_up("crew", "is too large");
     cw->count = count;
+    cw->pairs = pairs;
     pthread_barrier_init(&cw->start, NULL, (unsigned)count + 1);
     pthread_barrier_init(&cw->end, NULL, (unsigned)count + 1);
-    for (int i = 0; i < count; i++)
-        if (pthread_create(&cw->threads[i], NULL, crew_work, cw))
+    for (int i = 0; i < count; i++) {
+        cw->hands[i] = (hand){cw, sides[i]};
+        if (pthread_create(&cw->threads[i], NULL, work_in_crew, &cw->hands[i]))
             give_up("thread", "cannot be started");
+    }
+    return cw;
 }
 
-static void crew_fini(crew *cw)
+void crew_turn(void *arg)
+{
+    crew *cw = arg;
+
+    pthread_barrier_wait(&cw->start);
+    pthread_barrier_wait(&cw->end);
+}
+
+void crew_free(crew *cw)
 {
     atomic_store(&cw->over, true);
     pthread_barrier_wait(&cw->start);
@@ -234,16 +255,16 @@ static void crew_fini(crew *cw)
         pthread_join(cw->threads[i], NULL);
     pthread_barrier_destroy(&cw->start);
     pthread_barrier_destroy(&cw->end);
+    free(cw);
 }
 
-/* Pairs each second of one block. */
+/* Pairs each second of one turn. */
 static double crew_rate(crew *cw)
 {
     int64_t began = now_ns();
 
-    pthread_barrier_wait(&cw->start);
-    pthread_barrier_wait(&cw->end);
-    return rate((int64_t)cw->count * CREW_PAIRS, began);
+    crew_turn(cw);
+    return rate((int64_t)cw->count * cw->pairs, began);
 }
 
 static double rate_of_one(const side *one, int pairs)
@@ -260,16 +281,21 @@ void measure_crew(const side *one, int pairs, dibs_client *client, int threads,
 {
     double *multiples = numbers_new(blocks);
     double *ones = numbers_new(blocks), *many = numbers_new(blocks);
-    crew cw;
+    side sides[CREW_MAX] = {{NULL, NULL}};
+    crew *cw;
 
-    crew_init(&cw, client, threads);
-    (void)crew_rate(&cw); /* connects, and fills caches */
+    for (int i = 0; i < threads; i++)
+        sides[i] = (side){lock_pair, lock_new(client, i, 0)};
+    cw = crew_new(sides, threads, CREW_PAIRS);
+    (void)crew_rate(cw); /* connects, and fills caches */
     for (size_t i = 0; i < blocks; i++) {
         ones[i] = rate_of_one(one, pairs);
-        many[i] = crew_rate(&cw);
+        many[i] = crew_rate(cw);
         multiples[i] = many[i] / ones[i];
     }
-    crew_fini(&cw);
+    crew_free(cw);
+    for (int i = 0; i < threads; i++)
+        dibs_lock_free(sides[i].arg);
     printf("%.0f %.0f %.2f\n", median(ones, blocks), median(many, blocks),
            median(multiples, blocks));
     free(multiples);

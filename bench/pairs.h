@@ -17,6 +17,9 @@ typedef struct side {
 
 dibs_client *client_open(const char *url);
 
+/* Ends the program when a call did not end with DIBS_OK. */
+void must_succeed(dibs_status rc, const dibs_error *err);
+
 /* "bench-NUMBER", with five digits; a `ttl_ms` of 0 is the default. */
 dibs_lock *lock_new(dibs_client *client, long number, int64_t ttl_ms);
 void lock_acquire(dibs_lock *lock);
@@ -31,9 +34,16 @@ void measure_pairs(const side *bare, const side *ours, size_t blocks);
 void measure_rates(const side *bare, const side *ours, int pairs,
                    size_t blocks);
 
-/* Threads on one client, up to CREW_MAX, with names of their own, beside one that
- * does `pairs` in each block: prints "RATE_OF_ONE RATE MULTIPLE". */
+/* Up to CREW_MAX threads, each of which does so many pairs of its side in a turn;
+ * crew_turn() has all of them do one. Free it with crew_free(). */
 enum { CREW_MAX = 64 };
+typedef struct crew crew;
+crew *crew_new(const side *sides, int count, int pairs);
+void crew_turn(void *crew);
+void crew_free(crew *cw);
+
+/* A crew on one client, with locks of their own, beside one that does `pairs` in each
+ * block: prints "RATE_OF_ONE RATE MULTIPLE". */
 void measure_crew(const side *one, int pairs, dibs_client *client, int threads,
                   size_t blocks);
 

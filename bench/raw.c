@@ -159,11 +159,40 @@ void raw_limit_flying(raw *r, int flying, int times)
     }
 }
 
+void raw_tell_begin(raw *r)
+{
+    int done = 0;
+
+    if (redisAppendCommand(r->context, "PUBLISH bench-raw 1") != REDIS_OK)
+        give_up("raw", r->context->errstr);
+    while (!done)
+        if (redisBufferWrite(r->context, &done) != REDIS_OK)
+            give_up("raw", r->context->errstr);
+}
+
+void raw_tell_end(raw *r)
+{
+    read_replies(r, 1);
+}
+
 void raw_tell(raw *r)
 {
-    const char *publish[] = {"PUBLISH", "bench-raw", "1"};
+    raw_tell_begin(r);
+    raw_tell_end(r);
+}
 
-    freeReplyObject(ask(r, 3, publish));
+int raw_fd(const raw *r)
+{
+    return r->context->fd;
+}
+
+void raw_pause(raw *r, int span_ms)
+{
+    char span[16];
+    const char *pause[] = {"CLIENT", "PAUSE", span, "ALL"};
+
+    snprintf(span, sizeof(span), "%d", span_ms);
+    freeReplyObject(ask(r, 4, pause));
 }
 
 void raw_listen(raw *r)

@@ -35,6 +35,16 @@ void raw_tell(raw *r);
 void raw_listen(raw *r);
 void raw_hear(raw *r);
 
+/* The two halves of raw_tell(): sends it; waits for the answer. */
+void raw_tell_begin(raw *r);
+void raw_tell_end(raw *r);
+
+/* Readable when one that listens has heard something. */
+int raw_fd(const raw *r);
+
+/* The server answers no client for so long. */
+void raw_pause(raw *r, int span_ms);
+
 /* Pushes to a list; waits for an entry and moves it to another list: the least that a
  * hand-over can cost. */
 void raw_push(raw *r, const char *list, const char *text);

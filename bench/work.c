@@ -34,7 +34,7 @@ int measure_work(int argc, char **argv, const work *list, long most)
     if (port < 1 || port > 65535 || count < 1 || count > most || !named->word)
         refuse(argv[0], list, most);
     snprintf(url, sizeof(url), "redis://127.0.0.1:%ld", port);
-    on = (ground){raw_open((int)port), client_open(url), url};
+    on = (ground){raw_open((int)port), client_open(url), url, (int)port};
     named->measure(&on, (size_t)count);
     dibs_close(on.client);
     raw_close(on.bare);

@@ -16,6 +16,7 @@ typedef struct ground {
     raw *bare;
     dibs_client *client;
     const char *url;
+    int port;
 } ground;
 
 typedef struct work {
