@@ -7,9 +7,11 @@
  *                                  waits for a name that another client holds
  *     bench_cost PORT turn COUNT   for a turn of one of 8 waiters for one name: its
  *                                  acquire, from place to grant, and its release
+ *     bench_cost PORT report COUNT for a report of a breaker, after a call
  *
  * By the server's own account of its process (INFO cpu), which has no other clients. */
 /* SPDX-License-Identifier: MIT */
+#include "bench/breakers.h"
 #include "bench/pairs.h"
 #include "bench/samples.h"
 #include "bench/work.h"
@@ -158,14 +160,25 @@ static void measure_turns(const ground *on, size_t count)
            (raw_cpu_us(on->bare) - from_us) / (double)(tr.count * TURNERS));
 }
 
+static void measure_reports(const ground *on, size_t count)
+{
+    dibs_breaker *breaker = breaker_new(on->client, NULL);
+    double from_us;
+
+    breaker_report(breaker);
+    from_us = raw_cpu_us(on->bare);
+    for (size_t i = 0; i < count; i++)
+        breaker_report(breaker);
+    printf("%.2f\n", (raw_cpu_us(on->bare) - from_us) / (double)count);
+    dibs_breaker_free(breaker);
+}
+
 int main(int argc, char **argv)
 {
     static const work list[] = {
-        {"pair", measure_pair},
-        {"renew", measure_renewals},
-        {"wait", measure_waiters},
-        {"turn", measure_turns},
-        {NULL, NULL},
+        {"pair", measure_pair},      {"renew", measure_renewals},
+        {"wait", measure_waiters},   {"turn", measure_turns},
+        {"report", measure_reports}, {NULL, NULL},
     };
 
     return measure_work(argc, argv, list, 100000);

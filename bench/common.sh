@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # common.sh - sourced by the scripts of benchmarks, which set `work` to a folder of their own:
-# redis-servers that write nothing to disk, on free ports of this machine, and medians.
+# redis-servers that write nothing to disk, on free ports of this machine, medians, and rows.
 # The script calls servers_stop when it ends.
 servers=()
-: "${work:?}"
+: "${work:?}" "${repeats:=1}"
 
 # Starts a server on `port`, with the id `server`. One that found its port taken ends at
 # once, and another is tried. It has a session of its own, as a service does: Linux shares
@@ -60,4 +60,28 @@ medians() {
                  printf "%s%s", v[int((NR + 1) / 2)], c < columns ? " " : "\n"
              }
          }' "$1"
+}
+
+# repeated COMMAND...: the median of each column over as many runs as `repeats` says.
+repeated() {
+    local i
+    for ((i = 0; i < repeats; i++)); do
+        rm -rf "$work"/dibs.db*
+        "$@"
+    done >"$work/rows"
+    medians "$work/rows"
+}
+
+# row WHAT PER_SECOND P50 P95 P99 MEASURED LIMIT TARGET: times in microseconds;
+# without a TARGET there is none to meet, and one with >= is to be reached.
+row() {
+    local verdict=
+    [ -z "$8" ] || verdict=$(awk -v m="$6" -v t="$7" -v least="${8%%[!>]*}" '
+        BEGIN { print (least ? m >= t : m <= t) ? "met" : "missed" }')
+    printf '%-34s %10s %9s %9s %9s   %-14s %s\n' "$1" "$2" "$3" "$4" "$5" "$8" "$verdict"
+}
+
+# heading: above the rows.
+heading() {
+    printf '%-34s %10s %9s %9s %9s   %-14s\n' "" "per second" "p50 us" "p95 us" "p99 us" target
 }

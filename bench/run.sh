@@ -12,14 +12,14 @@ build=${1:?build folder}
 here=$(dirname "$0")
 repeats=5 memory_pairs=100000 sqlite_pairs=20000 rounds=300 blocks=10
 redis_blocks=100 crew_blocks=20 redis_locks=10000 pg_blocks=30 pg_crew_blocks=5
-wakes=10 crowds=(100 1000) queued=100000 tick_seconds=30 definitions=10000 idle_seconds=60
+queued=100000 tick_seconds=30 definitions=10000 idle_seconds=60
 calls=5000 bursts=("1000 1" "10000 2")
 renewed=(10000 100000) beside=(100000 1000000) handed=20000 lease_repeats=3 handoff_blocks=10 lines=(8 100)
 if [ "${2:-}" = --quick ]; then
     repeats=1 memory_pairs=5000 sqlite_pairs=1000 rounds=30 blocks=2
     redis_blocks=5 crew_blocks=2 redis_locks=500 pg_blocks=3 pg_crew_blocks=1
     renewed=(1000) beside=(10000) handed=2000 lease_repeats=1 handoff_blocks=1 lines=(8)
-    wakes=3 crowds=(100) queued=5000 tick_seconds=3 definitions=100 idle_seconds=3
+    queued=5000 tick_seconds=3 definitions=100 idle_seconds=3
     calls=200 bursts=("100 1")
 fi
 work=$(mktemp -d)
@@ -27,26 +27,7 @@ work=$(mktemp -d)
 . "$here/common.sh"
 trap 'servers_stop; rm -rf "$work"' EXIT
 
-# repeated COMMAND...: the median of each column over the repeats.
-repeated() {
-    local i
-    for ((i = 0; i < repeats; i++)); do
-        rm -rf "$work"/dibs.db*
-        "$@"
-    done >"$work/rows"
-    medians "$work/rows"
-}
-
-# row WHAT PER_SECOND P50 P95 P99 MEASURED LIMIT TARGET: times in microseconds;
-# without a TARGET there is none to meet, and one with >= is to be reached.
-row() {
-    local verdict=
-    [ -z "$8" ] || verdict=$(awk -v m="$6" -v t="$7" -v least="${8%%[!>]*}" '
-        BEGIN { print (least ? m >= t : m <= t) ? "met" : "missed" }')
-    printf '%-34s %10s %9s %9s %9s   %-14s %s\n' "$1" "$2" "$3" "$4" "$5" "$8" "$verdict"
-}
-
-printf '%-34s %10s %9s %9s %9s   %-14s\n' "" "per second" "p50 us" "p95 us" "p99 us" target
+heading
 read -r _ rate p50 p95 p99 < <(repeated "$build/bench/bench_lock" memory: "$memory_pairs")
 row "memory: acquire and release" "$rate" "$p50" "$p95" "$p99" "$p50" 10 "p50 < 10 us"
 read -r _ rate p50 p95 p99 < <(repeated "$build/bench/bench_lock" "sqlite:$work/dibs.db" "$sqlite_pairs")
@@ -153,35 +134,6 @@ row "redis: wake of a reader of events" "" "$p50" "$p95" "$p99" 0 0 ""
 read -r _ rate p50 p95 p99 < <(flow append)
 row "redis: append an event" "$rate" "$p50" "$p95" "$p99" 0 0 ""
 
-# What is coordinated, beside the least that such a thing can cost on this server.
-on_coord() { repeated "$build/bench/bench_coord" "$port" "$@"; }
-read -r rate p50 p95 p99 our_rate our_p50 our_p95 our_p99 ratio < <(on_coord latch "$redis_blocks")
-row "redis: bare INCR" "$rate" "$p50" "$p95" "$p99" 0 0 ""
-row "redis: count at a latch ($ratio x)" "$our_rate" "$our_p50" "$our_p95" "$our_p99" "$our_p50" 40 "p50 < 40 us"
-read -r rate p50 p95 p99 our_rate our_p50 our_p95 our_p99 ratio < <(on_coord limit "$redis_blocks")
-row "redis: bare INCR, EXPIRE" "$rate" "$p50" "$p95" "$p99" 0 0 ""
-row "redis: token of a limit ($ratio x)" "$our_rate" "$our_p50" "$our_p95" "$our_p99" "$our_rate" 40000 ">= 40,000/s"
-read -r bare rate ratio < <(on_coord flying "$crew_blocks")
-row "redis: 50 bare in flight" "$bare" "" "" "" 0 0 ""
-row "redis: tokens, 50 threads ($ratio x)" "$rate" "" "" "" "$rate" 80000 ">= 80,000/s"
-p50=$(on_coord stock "$crew_blocks" | awk '{ printf "%.3f", $1 / 1000 }')
-row "token of a reservation" "$(awk -v p="$p50" 'BEGIN { printf "%.0f", 1e6 / p }')" "$p50" "" "" "$p50" 0.02 "<= 0.02 us"
-p50=$(on_coord enter "$crew_blocks" | awk '{ printf "%.3f", $1 / 1000 }')
-row "call behind a closed breaker" "$(awk -v p="$p50" 'BEGIN { printf "%.0f", 1e6 / p }')" "$p50" "" "" "$p50" 0.02 "<= 0.02 us"
-p50=$(on_coord refused "$crew_blocks" | awk '{ printf "%.3f", $1 / 1000 }')
-row "call that a breaker refuses" "$(awk -v p="$p50" 'BEGIN { printf "%.0f", 1e6 / p }')" "$p50" "" "" "$p50" 0.06 "<= 0.06 us"
-read -r bare p50 ratio < <(on_coord trip "$rounds")
-row "redis: bad call to open elsewhere ($ratio x)" "" "$p50" "" "" "$p50" 2000 "p50 < 2 ms"
-read -r bare p50 ratio < <(on_coord leader "$rounds")
-row "redis: bare PUBLISH to a listener" "" "$bare" "" "" 0 0 ""
-row "redis: next leader ($ratio x)" "" "$p50" "" "" "$p50" 2000 "p50 < 2 ms"
-for waiters in "${crowds[@]}"; do
-    read -r bare p50 ratio < <(on_coord "open$waiters" "$wakes")
-    row "redis: PUBLISH, $waiters threads wake" "" "$bare" "" "" 0 0 ""
-    row "redis: a latch, $waiters wake ($ratio x)" "" "$p50" "" "" "$p50" $((waiters * 10)) "p50 < $((waiters / 100)) ms"
-    read -r _ p50 ratio < <(on_coord "meet$waiters" "$wakes")
-    row "redis: a barrier, $waiters wake ($ratio x)" "" "$p50" "" "" "$p50" $((waiters * 10)) "p50 < $((waiters / 100)) ms"
-done
 if [ -x "$build/bench/bench_queue" ]; then
     queue_on=("$build/bench/bench_queue")
     queue_url=redis://127.0.0.1:$port
@@ -255,3 +207,5 @@ row "redis: keys of a held lock" "$keys" "" "" "" 0 0 ""
 row "redis: server for a held lock" "$all" "" "" "" "$all" 400 "<= 400"
 row "redis: client for a held lock" "$client" "" "" "" 0 0 ""
 [ ! -x "$build/bench/bench_queue" ] || queue_bytes redis "entry of a list" 125 "<= 125"
+echo
+"$here/coord.sh" "$@"
