@@ -19,6 +19,10 @@
  *     bench_coord PORT trips ROUNDS    the same to the last of 100 clients
  *     bench_coord PORT leader ROUNDS   from a resignation to the next leader, beside
  *                                      PUBLISH to a socket
+ *     bench_coord PORT kill ROUNDS     from the death of a leader with a ttl of 1 s to
+ *                                      the next one: "P50 LAST"
+ *     bench_coord PORT loss ROUNDS     from the end of the term of a leader whose store
+ *                                      is silent to its on_lost: "P50 LAST"
  *
  * bench/pairs.h has the form of latch, limit and meter. trip and leader print "BARE OURS
  * RATIO", trip also "HALF LAST". Medians, in microseconds where nothing else is said. The
@@ -141,14 +145,25 @@ static void measure_meters(const ground *on, size_t blocks)
 int main(int argc, char **argv)
 {
     static const work list[] = {
-        {"latch", measure_latch},     {"limit", measure_limit},
-        {"flying", measure_flying},   {"stock", measure_stock},
-        {"enter", measure_enter},     {"enter4", measure_enter4},
-        {"call", measure_call},       {"call4", measure_call4},
-        {"refused", measure_refused}, {"refused4", measure_refused4},
-        {"meter", measure_meter},     {"meters", measure_meters},
-        {"trip", measure_trip},       {"trips", measure_trips},
-        {"leader", measure_leader},   {NULL, NULL},
+        {"latch", measure_latch},
+        {"limit", measure_limit},
+        {"flying", measure_flying},
+        {"stock", measure_stock},
+        {"enter", measure_enter},
+        {"enter4", measure_enter4},
+        {"call", measure_call},
+        {"call4", measure_call4},
+        {"refused", measure_refused},
+        {"refused4", measure_refused4},
+        {"meter", measure_meter},
+        {"meters", measure_meters},
+        {"trip", measure_trip},
+        {"trips", measure_trips},
+        {"leader", measure_leader},
+        {"kill", measure_kill},
+        {"loss", measure_loss},
+        {"lead", measure_lead},
+        {NULL, NULL},
     };
 
     return measure_work(argc, argv, list, 90000);

@@ -15,7 +15,10 @@ void measure_refused4(const ground *on, size_t blocks);
 void measure_trip(const ground *on, size_t rounds);
 void measure_trips(const ground *on, size_t rounds);
 
-/* Elections. */
+/* Elections. measure_lead() leads until the process ends. */
 void measure_leader(const ground *on, size_t rounds);
+void measure_kill(const ground *on, size_t rounds);
+void measure_loss(const ground *on, size_t rounds);
+void measure_lead(const ground *on, size_t unused);
 
 #endif

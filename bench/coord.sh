@@ -8,10 +8,10 @@
 set -euo pipefail
 build=${1:?build folder}
 here=$(dirname "$0")
-repeats=3 blocks=100 crew_blocks=20 rounds=50 wakes=10 reports=20000
+repeats=3 blocks=100 crew_blocks=20 rounds=50 wakes=10 terms=10 reports=20000
 crowds=(100 1000 5000) parties=5000 pg_blocks=30 pg_crew_blocks=10 pg_options=('' --durable)
 if [ "${2:-}" = --quick ]; then
-    repeats=1 blocks=5 crew_blocks=2 rounds=10 wakes=3 reports=1000
+    repeats=1 blocks=5 crew_blocks=2 rounds=10 wakes=3 terms=1 reports=1000
     crowds=(100 200) parties=200 pg_blocks=3 pg_crew_blocks=1 pg_options=('')
 fi
 if [ ! -x "$build/bench/bench_coord" ]; then
@@ -105,6 +105,12 @@ done
 read -r bare p50 ratio < <(on_coord leader "$rounds")
 row "PUBLISH to a socket" "" "$bare" "" "" 0 0 ""
 row "next leader, resigned ($ratio x)" "" "$p50" "" "" "$p50" 2000 "p50 < 2 ms"
+read -r p50 last < <(repeats=1 on_coord kill "$terms")
+row "next leader, killed, ttl 1 s" "" "$p50" "" "" 0 0 ""
+row "the same, latest" "" "$last" "" "" "$last" 1250000 "<= ttl + 250 ms"
+read -r p50 last < <(repeats=1 on_coord loss "$terms")
+row "end of a term to on_lost" "" "$p50" "" "" 0 0 ""
+row "the same, latest" "" "$last" "" "" "$last" 20000 "<= 20 ms"
 
 if [ ! -x "$build/bench/bench_postgres" ]; then
     echo "postgres: not built"
