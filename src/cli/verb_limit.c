@@ -8,6 +8,7 @@
 #include "cli/list_verb.h"
 #include "cli/options.h"
 #include "cli/print.h"
+#include "cli/rate_text.h"
 #include "cli/verbs.h"
 #include "exec/no_core_dump.h"
 #include "show/limit_json.h"
@@ -15,34 +16,8 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-enum { SPAN_MAX = 32 };
-
-/* Reads "100/s", "10/30s", "5/m"; a bare number is per second. */
-static bool parse_rate(const char *text, int64_t *count, int64_t *period_ms)
-{
-    char span[SPAN_MAX];
-    char *end;
-
-    if (*text < '0' || *text > '9')
-        return false;
-    errno = 0;
-    *count = strtoll(text, &end, 10);
-    *period_ms = 1000;
-    if (errno != 0 || *count < 1)
-        return false;
-    if (*end == '\0')
-        return true;
-    if (*end != '/' || end[1] == '\0' || strlen(end) >= SPAN_MAX - 1)
-        return false;
-    snprintf(span, sizeof(span), "%s%s",
-             end[1] >= '0' && end[1] <= '9' ? "" : "1", end + 1);
-    return dibsx_duration_parse(span, period_ms) && *period_ms > 0;
-}
 
 static int read_opts(const dibs__command *cmd, dibs_limit_opts *opts)
 {
@@ -53,7 +28,7 @@ static int read_opts(const dibs__command *cmd, dibs_limit_opts *opts)
         dibs__cli_say("limit: the rate is missing; give --rate 100/s");
         return DIBS__EXIT_USAGE;
     }
-    if (!parse_rate(rate, &opts->count, &opts->period_ms)) {
+    if (!dibs__rate_parse(rate, &opts->count, &opts->period_ms)) {
         dibs__cli_say("limit: --rate %.40s is no rate; write tokens and a "
                       "span: 100/s, 10/30s, 1000/h",
                       rate);

@@ -41,7 +41,7 @@ class Limit(Case):
         self.assertEqual(self.dibs(*words, "/dev/null").returncode, 126)
 
     def test_what_is_no_rate_is_refused(self):
-        for rate in ("", "0/s", "x", "5/", "5/x", "-1/s", "5/0s", "99999999999999999999/s"):
+        for rate in ("", "0/s", "x", "5/", "5/x", "5/.5s", "-1/s", "5/0s", "99999999999999999999/s"):
             self.fails(64, "limit", "x", "--rate", rate)
         self.assertIn("give --rate", self.dibs("limit", "x").stderr)
         self.assertIn("raise the burst", self.dibs("limit", "x", "--rate", "1/s", "--tokens", "2").stderr)
