@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -73,6 +74,20 @@ static char **make_env(const crew *cw, uint32_t number, char *room, size_t size)
     return env;
 }
 
+/* The worker itself may be under a limit of files by the time that it comes to that. */
+static void make_log(const crew *cw, uint32_t number, uint32_t life)
+{
+    char name[NAME_ROOM];
+    record_log *log;
+
+    log_name(number, life, name);
+    log = map_file(cw->folder, name, sizeof(*log));
+    log->worker = number;
+    log->life = life;
+    log->began_ns = now_ns();
+    munmap(log, sizeof(*log));
+}
+
 static void start(crew *cw, uint32_t number)
 {
     member *mb = &cw->members[number];
@@ -85,6 +100,7 @@ static void start(crew *cw, uint32_t number)
 
     snprintf(worker, sizeof(worker), "%u", number);
     snprintf(life, sizeof(life), "%u", ++mb->life);
+    make_log(cw, number, mb->life);
     atomic_store(&cw->run->holding[number], false);
     atomic_store(&cw->run->trials[number], 0);
     pid = fork();

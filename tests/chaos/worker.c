@@ -3,6 +3,7 @@
 #include "worker.h"
 
 #include "bank.h"
+#include "pace.h"
 
 #include <poll.h>
 #include <signal.h>
@@ -280,7 +281,7 @@ static bool turn(worker *wk)
 
 static void open_store(worker *wk)
 {
-    int64_t until = now_ns() + INT64_C(30000000000);
+    int64_t until = now_ns() + pace_ms(30000) * INT64_C(1000000);
     dibs_error err = {0};
     dibs_status rc;
 
