@@ -335,11 +335,11 @@ static bool find_span(const history *hs, uint32_t worker, size_t i, span *out)
     if (i >= count) {
         const deed *dd = &hs->pauses.list[i - count];
 
-        if (dd->worker == worker)
+        if (dd->worker == worker || worker == ANYBODY)
             *out = (span){dd->rec->invoked_ns, dd->rec->returned_ns};
         return true;
     }
-    if (hs->faults->entries[i].worker == worker ||
+    if (hs->faults->entries[i].worker == worker || worker == ANYBODY ||
         hs->faults->entries[i].worker == NOBODY) {
         const fault_entry *fe = &hs->faults->entries[i];
         int64_t after_ns = fe->worker == NOBODY ? RECOVERY_NS : 0;

@@ -127,7 +127,8 @@ void check_reason(history *hs, const deed *dd);
 int64_t life_end(const history *hs, const deed *dd);
 
 /* How much of that span is left without those in which a fault was on the store, or shortly
- * before, or on the worker, or in which the worker was not run. */
+ * before, or on the worker, or in which the worker was not run; ANYBODY: any worker. */
+#define ANYBODY (NOBODY - 1)
 int64_t
 calm_in(const history *hs, uint32_t worker, int64_t from_ns, int64_t to_ns);
 

@@ -3,10 +3,10 @@
  *   alive   After the last fault no span without a leader is longer than the ttl and
  *           AGAIN_NS, in which a candidate asks again that heard of nothing; and LEAD_NS. A
  *           candidate that died may be granted the lease all the same, and has it for
- *           CLAIM_MS. With a minimum of members these must be counted first. Nobody loses
- *           the lead without a reason: the leader gave it up, or a fault was on it or on
- *           the store, or it was not run, or the store was slow; of members that are too
- *           few, on one of them.
+ *           CLAIM_MS. With a minimum of members these must be counted first. Time in which
+ *           a process was not run does not count. Nobody loses the lead without a reason:
+ *           the leader gave it up, or a fault was on it or on the store, or a process was
+ *           not run, or the store was slow; of members that are too few, on one of them.
  */
 /* SPDX-License-Identifier: MIT */
 #include "check.h"
@@ -61,13 +61,15 @@ static int64_t allowed_gap(const history *hs, uint32_t key, int64_t from_ns)
     return span_ns;
 }
 
-static void check_gap(history *hs, uint32_t key, uint32_t worker,
-                      int64_t from_ns, int64_t to_ns)
+static void check_gap(history *hs, uint32_t key, int64_t from_ns, int64_t to_ns)
 {
-    int64_t gap_ns = calm_in(hs, worker, from_ns, to_ns);
+    int64_t most_ns = allowed_gap(hs, key, from_ns), gap_ns;
     char at[MOMENT_ROOM];
 
-    if (gap_ns <= allowed_gap(hs, key, from_ns))
+    if (to_ns - from_ns <= most_ns)
+        return;
+    gap_ns = calm_in(hs, ANYBODY, from_ns, to_ns);
+    if (gap_ns <= most_ns)
         return;
     hs->late++;
     if (breach(hs, ALIVE))
@@ -75,7 +77,7 @@ static void check_gap(history *hs, uint32_t key, uint32_t worker,
                 "election: nobody led for %.3f s from %s on, after the last "
                 "fault; %.3f s are allowed\n",
                 (double)gap_ns / 1e9, moment(hs, from_ns, at),
-                (double)allowed_gap(hs, key, from_ns) / 1e9);
+                (double)most_ns / 1e9);
 }
 
 void check_gaps(history *hs, uint32_t key, const deed *led, size_t count)
@@ -87,12 +89,12 @@ void check_gaps(history *hs, uint32_t key, const deed *led, size_t count)
         return;
     for (size_t i = 0; i < count && led[i].rec->from_ns < ended_ns; i++) {
         if (led[i].rec->from_ns > at_ns)
-            check_gap(hs, key, led[i].worker, at_ns, led[i].rec->from_ns);
+            check_gap(hs, key, at_ns, led[i].rec->from_ns);
         if (lead_end(hs, &led[i]) > at_ns)
             at_ns = lead_end(hs, &led[i]);
     }
     if (ended_ns > at_ns)
-        check_gap(hs, key, NOBODY, at_ns, ended_ns);
+        check_gap(hs, key, at_ns, ended_ns);
 }
 
 /* Whether its program gave the term up, or had handed it to another: who leads next finds
@@ -144,6 +146,7 @@ static bool is_step(const record *rec)
     case OP_SET:
     case OP_CAS:
     case OP_COUNT:
+    case OP_TAKE:
     case OP_PERMIT:
     case OP_CHANGE:
         return true;
@@ -152,7 +155,17 @@ static bool is_step(const record *rec)
     }
 }
 
-/* Whether the store took longer than that for a step. */
+/* Whether a step took longer than that, or a process was not run though no fault was on
+ * it: not all threads of the others were, then. */
+static bool is_slow(const history *hs, const record_log *log, const record *rec,
+                    int64_t least_ns)
+{
+    if (rec->op == OP_PAUSE)
+        return !last_on_worker(hs, log->worker, rec->invoked_ns,
+                               rec->returned_ns);
+    return is_step(rec) && rec->returned_ns - rec->invoked_ns > least_ns;
+}
+
 static bool
 was_slow(const history *hs, int64_t least_ns, int64_t from_ns, int64_t to_ns)
 {
@@ -162,9 +175,8 @@ was_slow(const history *hs, int64_t least_ns, int64_t from_ns, int64_t to_ns)
         for (unsigned k = 0; k < count; k++) {
             const record *rec = &hs->logs[i]->records[k];
 
-            if (is_step(rec) && rec->invoked_ns < to_ns &&
-                rec->returned_ns > from_ns &&
-                rec->returned_ns - rec->invoked_ns > least_ns)
+            if (rec->invoked_ns < to_ns && rec->returned_ns > from_ns &&
+                is_slow(hs, hs->logs[i], rec, least_ns))
                 return true;
         }
     }
@@ -182,10 +194,10 @@ static bool has_reason(const history *hs, const deed *dd)
         return was_given_up(hs, dd) || is_full(hs, dd);
     case DIBS_LOST_FEW:
         return was_any_struck(hs, told_ns - 3 * ttl, told_ns) ||
-               was_slow(hs, ttl / 6, told_ns - ttl, told_ns);
+               was_slow(hs, ttl / 6, told_ns - 2 * ttl, told_ns);
     default:
         return was_struck(hs, dd->worker, told_ns - ttl, told_ns) ||
-               was_slow(hs, ttl / 3, told_ns - ttl, told_ns);
+               was_slow(hs, ttl / 3, told_ns - 2 * ttl, told_ns);
     }
 }
 

@@ -221,8 +221,8 @@ static void leaders_after_the_last_fault_are_in_time(void **state)
     calm_election(tl);
     led(tl, 0, 7, 100, 900);
     led(tl, 1, 8, 1000 + 2500, 4000);
-    /* Its process was not run for a while. */
-    add(tl, 0,
+    /* A process was not run for a while. */
+    add(tl, 1,
         (record){.op = OP_PAUSE,
                  .invoked_ns = 4500 * MS,
                  .returned_ns = 5500 * MS});
@@ -319,15 +319,21 @@ static void terms_that_end_for_a_reason_are_right(void **state)
     lost_for(tl, 1, 10, 11000, DIBS_LOST_EXPIRED);
     step(tl, 12400, 84);
     lost_for(tl, 1, 11, 12000, DIBS_LOST_FEW);
+    /* Another process was not run, but for no fault on it. */
+    add(tl, 0,
+        (record){.op = OP_PAUSE,
+                 .invoked_ns = 13000 * MS,
+                 .returned_ns = 13060 * MS});
+    lost_for(tl, 1, 12, 13000, DIBS_LOST_EXPIRED);
     /* A fault on a member. */
     fault(tl, "kill", 0, 14000, 14001, LOSS_NONE);
-    lost_for(tl, 1, 12, 15000, DIBS_LOST_FEW);
+    lost_for(tl, 1, 13, 15000, DIBS_LOST_FEW);
     /* Another had handed the lead on, and died. */
-    handed(tl, 0, 12, HAND_ON, 19800, 19900);
-    lost_for(tl, 1, 13, 20000, DIBS_LOST_RESIGNED);
+    handed(tl, 0, 13, HAND_ON, 19800, 19900);
+    lost_for(tl, 1, 14, 20000, DIBS_LOST_RESIGNED);
     /* All leave. */
     atomic_store(&tl->run.ended_ns, 25000 * MS);
-    lost_for(tl, 1, 14, 25000, DIBS_LOST_FEW);
+    lost_for(tl, 1, 15, 25000, DIBS_LOST_FEW);
     assert_good(tl);
 }
 
@@ -345,6 +351,10 @@ static void a_term_that_expires_for_nothing_is_found(void **state)
                  .invoked_ns = 1000 * MS,
                  .returned_ns = 1500 * MS});
     step(tl, 1100, 166);
+    add(tl, 1, /* stopped */
+        (record){.op = OP_PAUSE,
+                 .invoked_ns = 1000 * MS,
+                 .returned_ns = 1401 * MS});
     lost_for(tl, 0, 7, 1000, DIBS_LOST_EXPIRED);
     assert_found(tl, ALIVE,
                  "VIOLATION: alive: election: worker 0.1 lost term 7 at "
