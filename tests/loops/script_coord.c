@@ -5,14 +5,19 @@
 #include "script.h"
 
 #include <inttypes.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 
 /* A wait that the faults hinder ends soon. */
 #define BRIEF_MS pace_ms(200)
 
-#define EVENT    "event"
-#define MESSAGE  "message"
+/* For the peer, which no fault hinders. */
+#define LONG_MS pace_ms(3000)
+
+#define EVENT   "event"
+#define MESSAGE "message"
+#define HEIR    "heir"
 
 typedef char coord_name[48];
 
@@ -70,6 +75,164 @@ static void lead(script *sc, dibs_client *cl)
     if (dibs_election_check(el) == DIBS_OK)
         script_breach(sc, "%s: resigned, and still leads", called);
     dibs_election_free(el);
+}
+
+/* The peer's candidate for a name; NULL: there is none. */
+static dibs_election *
+peer_candidate(script *sc, const char *called, const char *member)
+{
+    dibs_election *el = NULL;
+    dibs_error err = {0};
+    dibs_status rc = dibs_election_new(sc->peer, called,
+                                       DIBS_ELECTION_OPTS(.ttl_ms = LONG_MS,
+                                                          .member = member),
+                                       &el, &err);
+
+    if (rc == DIBS_OK)
+        rc = dibs_election_campaign(el, &err);
+    if (rc != DIBS_OK)
+        script_breach_of(sc, rc, "%s: the peer cannot campaign: %s", called,
+                         err.message);
+    return el;
+}
+
+static dibs_status peer_leads(script *sc, dibs_election *el, const char *called)
+{
+    dibs_error err = {0};
+    dibs_status rc = dibs_election_wait(el, LONG_MS, &err);
+
+    if (rc != DIBS_OK)
+        script_breach_of(sc, rc, "%s: the peer does not lead: %s", called,
+                         err.message);
+    return rc;
+}
+
+/* The store can grant nothing to an heir that does not wait yet. */
+static void await_heir(script *sc, const dibs_election *el, const char *called)
+{
+    dibs_leader leader = {.term = 0};
+
+    while (dibs_election_check(el) == DIBS_OK && leader.candidates == 0) {
+        if (dibs_leader_get(sc->peer, called, &leader, NULL) != DIBS_OK)
+            break;
+        poll(NULL, 0, 1);
+    }
+}
+
+/* Two never lead, and what was handed on has arrived. */
+static void
+is_handed_on(script *sc, const dibs_election *el, dibs_election *heir,
+             const char *called, uint64_t term, dibs_status rc)
+{
+    faults_take_part(false);
+    if (dibs_election_check(el) == DIBS_OK &&
+        dibs_election_check(heir) == DIBS_OK &&
+        dibs_election_check(el) == DIBS_OK)
+        script_breach(sc, "%s: two lead", called);
+    if (rc == DIBS_OK && peer_leads(sc, heir, called) == DIBS_OK &&
+        dibs_election_term(heir) <= term && dibs_election_term(heir) != 0)
+        script_breach(sc, "%s: term %" PRIu64 " came after %" PRIu64, called,
+                      dibs_election_term(heir), term);
+    faults_take_part(true);
+}
+
+static void transfer_to_peer(script *sc, dibs_election *el, const char *called)
+{
+    uint64_t term = dibs_election_term(el);
+    dibs_error err = {0};
+    dibs_election *heir;
+    dibs_status rc;
+    bool refused;
+
+    faults_take_part(false);
+    heir = peer_candidate(sc, called, HEIR);
+    if (heir)
+        await_heir(sc, el, called);
+    faults_take_part(true);
+    if (!heir)
+        return;
+    rc = dibs_election_transfer(el, HEIR, &err);
+    refused = rc == DIBS_LOST || rc == DIBS_NOTFOUND || rc == DIBS_TIMEOUT;
+    script_told(sc, "transfer", rc, refused ? rc : DIBS_OK, &err);
+    is_handed_on(sc, el, heir, called, term, rc);
+    faults_take_part(false);
+    dibs_election_free(heir);
+    faults_take_part(true);
+}
+
+static void hand_on(script *sc, dibs_client *cl)
+{
+    dibs_election *el = NULL;
+    dibs_error err = {0};
+    dibs_status rc;
+    coord_name called;
+
+    name_thing(sc, "hand", called);
+    rc = dibs_election_new(cl, called, DIBS_ELECTION_OPTS(.ttl_ms = TTL_MS),
+                           &el, &err);
+    if (script_told(sc, "election new", rc, DIBS_OK, &err) != DIBS_OK)
+        return;
+    rc = dibs_election_wait(el, BRIEF_MS, &err);
+    told_wait(sc, "lead", rc, &err);
+    if (rc == DIBS_OK)
+        transfer_to_peer(sc, el, called);
+    dibs_election_free(el);
+}
+
+/* The next change is that the peer leads with this term; 0: that it leads no more. */
+static void
+expect_leader(script *sc, dibs_leader_watch *watch, const dibs_election *el,
+              const char *called, uint64_t term)
+{
+    dibs_leader leader;
+    dibs_error err = {0};
+    dibs_status rc = dibs_leader_watch_next(watch, BRIEF_MS, &leader, &err);
+
+    told_wait(sc, "leader watch", rc, &err);
+    if (rc == DIBS_OK && leader.term != term && dibs_election_term(el) == term)
+        script_breach(sc,
+                      "%s: reported term %" PRIu64
+                      ", and the peer has %" PRIu64,
+                      called, leader.term, term);
+}
+
+static void
+watch_peer(script *sc, dibs_client *cl, dibs_election *el, const char *called)
+{
+    dibs_leader_watch *watch = NULL;
+    dibs_error err = {0};
+    dibs_status rc;
+
+    rc = dibs_leader_watch_new(cl, called, &watch, &err);
+    if (script_told(sc, "leader watch new", rc, DIBS_OK, &err) != DIBS_OK)
+        return;
+    expect_leader(sc, watch, el, called, dibs_election_term(el));
+    faults_take_part(false);
+    rc = dibs_election_resign(el, &err);
+    if (rc != DIBS_OK)
+        script_breach_of(sc, rc, "%s: the peer cannot resign: %s", called,
+                         err.message);
+    faults_take_part(true);
+    expect_leader(sc, watch, el, called, 0);
+    dibs_leader_watch_free(watch);
+}
+
+static void watch_leader(script *sc, dibs_client *cl)
+{
+    dibs_election *el;
+    dibs_status rc;
+    coord_name called;
+
+    name_thing(sc, "watched", called);
+    faults_take_part(false);
+    el = peer_candidate(sc, called, "leader");
+    rc = el ? peer_leads(sc, el, called) : DIBS_NOMEM;
+    faults_take_part(true);
+    if (rc == DIBS_OK)
+        watch_peer(sc, cl, el, called);
+    faults_take_part(false);
+    dibs_election_free(el);
+    faults_take_part(true);
 }
 
 /* ---- the group */
@@ -200,6 +363,39 @@ static void break_circuit(script *sc, dibs_client *cl)
     rc = dibs_breaker_get(br, &info, &err);
     script_told(sc, "breaker get", rc, DIBS_OK, &err);
     dibs_breaker_free(br);
+}
+
+/* ---- the health check */
+
+static void take_worst(const dibs_health_part *part, void *arg)
+{
+    dibs_part_result *worst = arg;
+
+    if (part->result > *worst)
+        *worst = part->result;
+}
+
+/* What fails on this side is no fault of the store: a check never calls it unfit. */
+static void check_health(script *sc, dibs_client *cl)
+{
+    dibs_part_result worst = DIBS_PART_OK;
+    dibs_health level = DIBS_HEALTHY;
+    dibs_error err = {0};
+    dibs_status rc;
+    coord_name called;
+
+    name_thing(sc, "health", called);
+    rc = dibs_health_check(cl,
+                           DIBS_HEALTH_OPTS(.election = called, .group = called,
+                                            .each = take_worst, .arg = &worst),
+                           &level, &err);
+    script_told(sc, "health", rc, DIBS_OK, &err);
+    if ((rc != DIBS_OK) != (level == DIBS_UNHEALTHY))
+        script_breach(sc, "%s: %s, and the level is %d", called,
+                      dibs_status_name(rc), (int)level);
+    if (rc == DIBS_OK && worst != DIBS_PART_MISSING)
+        script_breach(sc, "%s: nobody leads, and the worst part is %d", called,
+                      (int)worst);
 }
 
 /* ---- the watch */
@@ -390,10 +586,11 @@ static void use_queue(script *sc, dibs_client *cl)
 typedef void primitive(script *sc, dibs_client *cl);
 
 static primitive *const primitives[] = {watch_value,   lead,
+                                        hand_on,       watch_leader,
                                         join_group,    open_latch,
                                         take_token,    break_circuit,
                                         follow_events, hear_message,
-                                        use_queue};
+                                        use_queue,     check_health};
 
 enum { PRIMITIVES = sizeof(primitives) / sizeof(primitives[0]) };
 
