@@ -49,8 +49,9 @@ static void set_ask_at(dibs__breaker *br, dibsx_nsec at)
 static dibsx_nsec spread(dibs__breaker *br, dibsx_nsec at)
 {
     uint64_t tenth = (uint64_t)(br->rules.recovery_ms * DIBSX_MS / 10);
+    dibsx_nsec by = (dibsx_nsec)dibsx_prng_below(&br->prng, tenth + 1);
 
-    return at + (dibsx_nsec)dibsx_prng_below(&br->prng, tenth + 1);
+    return at < DIBSX_NEVER - by ? at + by : DIBSX_NEVER;
 }
 
 /* Results of calls and probes of the generation before count no more. */

@@ -40,6 +40,22 @@ static dibs__enter_todo ask(dibs__breaker *br, dibs_status rc)
     return dibs__breaker_answered(br, &pass, now, rc, now + DIBSX_SEC, 0);
 }
 
+/* Somebody put the value for ever, or the server says so. */
+static void a_value_that_never_expires_is_open_for_ever(void **state)
+{
+    const dibs__sums sums = {.version = 8,
+                             .expires_ms = INT64_MAX,
+                             .state = "open"};
+    dibs__breaker_pass pass;
+    dibs__breaker br;
+
+    (void)state;
+    open_machine(&br);
+    dibs__breaker_metered(&br, START, START, DIBS_STALE, &sums);
+    assert_int_equal(dibs__breaker_enter(&br, START + DIBSX_SEC, &pass),
+                     DIBS__ENTER_REFUSED);
+}
+
 static void a_store_that_forbids_permits_is_not_away(void **state)
 {
     static const dibs_status refusals[] = {DIBS_DENIED, DIBS_UNSUPPORTED,
@@ -92,6 +108,7 @@ static void an_older_failure_does_not_hide_the_store(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_value_that_never_expires_is_open_for_ever),
         cmocka_unit_test(a_store_that_forbids_permits_is_not_away),
         cmocka_unit_test(without_an_answer_the_client_probes_alone),
         cmocka_unit_test(an_older_failure_does_not_hide_the_store),
