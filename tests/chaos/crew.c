@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -74,20 +73,6 @@ static char **make_env(const crew *cw, uint32_t number, char *room, size_t size)
     return env;
 }
 
-/* The worker itself may be under a limit of files by the time that it comes to that. */
-static void make_log(const crew *cw, uint32_t number, uint32_t life)
-{
-    char name[NAME_ROOM];
-    record_log *log;
-
-    log_name(number, life, name);
-    log = map_file(cw->folder, name, sizeof(*log));
-    log->worker = number;
-    log->life = life;
-    log->began_ns = now_ns();
-    munmap(log, sizeof(*log));
-}
-
 static void start(crew *cw, uint32_t number)
 {
     member *mb = &cw->members[number];
@@ -100,8 +85,8 @@ static void start(crew *cw, uint32_t number)
 
     snprintf(worker, sizeof(worker), "%u", number);
     snprintf(life, sizeof(life), "%u", ++mb->life);
-    make_log(cw, number, mb->life);
     atomic_store(&cw->run->holding[number], false);
+    atomic_store(&cw->run->ready[number], false);
     atomic_store(&cw->run->trials[number], 0);
     pid = fork();
     if (pid == 0)
@@ -259,7 +244,7 @@ void crew_limit(crew *cw, int resource, rlim_t limit)
         pid_t pid = atomic_load(&cw->members[i].pid);
         struct rlimit lm;
 
-        if (pid == 0 ||
+        if (pid == 0 || !atomic_load(&cw->run->ready[i]) ||
             prlimit(pid, (enum __rlimit_resource)resource, NULL, &lm) != 0)
             continue;
         lm.rlim_cur = limit < lm.rlim_max ? limit : lm.rlim_max;

@@ -57,7 +57,8 @@ static void set_files(crew *cw, uint32_t number, bool scarce)
     pid_t pid = atomic_load(&cw->members[number].pid);
     struct rlimit lm;
 
-    if (pid == 0 || prlimit(pid, RLIMIT_NOFILE, NULL, &lm) != 0)
+    if (pid == 0 || !atomic_load(&cw->run->ready[number]) ||
+        prlimit(pid, RLIMIT_NOFILE, NULL, &lm) != 0)
         return;
     lm.rlim_cur = scarce ? 3 : lm.rlim_max < 1024 ? lm.rlim_max : 1024;
     prlimit(pid, RLIMIT_NOFILE, &lm, NULL);

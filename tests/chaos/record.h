@@ -209,6 +209,7 @@ typedef struct run_file {
     atomic_uint trials[WORKERS_MAX];
     atomic_uint trials_done;
     atomic_bool holding[WORKERS_MAX];
+    atomic_bool ready[WORKERS_MAX]; /* has its files, and can do with fewer */
 } run_file;
 
 int64_t now_ns(void);

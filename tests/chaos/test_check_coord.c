@@ -213,6 +213,15 @@ static void calm_election(tale *tl)
     atomic_store(&tl->run.ended_ns, 10000 * MS);
 }
 
+/* A worker asks for a permit, and the store takes so long. */
+static void step(tale *tl, int64_t from, int64_t span)
+{
+    add(tl, 0,
+        (record){.op = OP_PERMIT,
+                 .invoked_ns = from * MS,
+                 .returned_ns = (from + span) * MS});
+}
+
 static void leaders_after_the_last_fault_are_in_time(void **state)
 {
     tale *tl = *state;
@@ -245,6 +254,20 @@ static void a_leader_that_comes_late_is_found(void **state)
                  "VIOLATION: alive: election: nobody led for 2.501 s from "
                  "+1.000000 s on, after the last fault; 2.500 s are allowed");
     assert_int_equal(tl->hs.late, 1);
+}
+
+/* Of ten steps each may have taken as long as the longest of others. */
+static void a_slow_store_has_a_leader_later(void **state)
+{
+    tale *tl = *state;
+
+    calm_election(tl);
+    led(tl, 0, 7, 100, 900);
+    step(tl, 1500, 120);
+    led(tl, 1, 8, 1000 + 2500 + 1201, 9000);
+    assert_found(tl, ALIVE,
+                 "nobody led for 3.701 s from +1.000000 s on, after "
+                 "the last fault; 3.700 s are allowed");
 }
 
 /* One that died before may have been granted the lease. */
@@ -289,15 +312,6 @@ lost_for(tale *tl, uint32_t worker, uint64_t term, int64_t from, int32_t why)
     tl->run.ttl_ms = 500;
     rec->status = why;
     return rec;
-}
-
-/* A worker asks for a permit, and the store takes so long. */
-static void step(tale *tl, int64_t from, int64_t span)
-{
-    add(tl, 0,
-        (record){.op = OP_PERMIT,
-                 .invoked_ns = from * MS,
-                 .returned_ns = (from + span) * MS});
 }
 
 static void terms_that_end_for_a_reason_are_right(void **state)
@@ -868,6 +882,7 @@ int main(void)
         TALE(an_election_that_nobody_wins_is_found),
         TALE(leaders_after_the_last_fault_are_in_time),
         TALE(a_leader_that_comes_late_is_found),
+        TALE(a_slow_store_has_a_leader_later),
         TALE(a_lead_of_the_dead_takes_longer),
         TALE(a_lead_that_ends_for_good_is_found),
         TALE(a_late_majority_is_found),

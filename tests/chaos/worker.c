@@ -330,6 +330,7 @@ int worker_main(const char *folder, uint32_t number, uint32_t life)
     wk.bank = bank_connect(folder);
     snprintf(name, sizeof(name), "clock-%u", number);
     wk.ahead_us = map_file(folder, name, 2 * sizeof(*wk.ahead_us));
+    atomic_store(&wk.run->ready[number], true);
     worker_pulse_begin(&wk);
     open_store(&wk);
     worker_breaker_tap(&wk);
