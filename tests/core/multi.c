@@ -477,10 +477,9 @@ static void cancelled_at_any_point(void **state)
     CHECK(DIBS_OK, dibs_lock_try(in_the_way, err));
     for (int i = 0; i < TIMES; i++) {
         start(&tk, multi);
+        core_until(has_begun, multi);
         if (i % 2)
             core_until(has_waiter, &(place){other, ns.text[2]});
-        else
-            core_until(has_begun, multi);
         dibs_multi_cancel(multi);
         CHECK(DIBS_CANCELLED, finish(&tk));
         assert_int_equal(dibs_lock_state_get(dibs_multi_lock(multi, 0)),
