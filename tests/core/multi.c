@@ -44,6 +44,8 @@ make_set(dibs_client *cl, names *ns, size_t count, const dibs_lock_opts *opts)
     return multi;
 }
 
+/* A set that could not be acquired gives back what it had, for which each lock has a
+ * quarter of a second: IN_TIME then. */
 static bool is_free(dibs_client *cl, const char *name)
 {
     dibs_lock *lock = core_lock(cl, name, NULL);
@@ -69,8 +71,8 @@ static void all_or_none(void **state)
     CHECK(DIBS_BUSY, dibs_multi_acquire(multi, &why));
     assert_non_null(strstr(why.message, ns.text[1]));
     CHECK(DIBS_LOST, dibs_multi_check(multi));
-    assert_true(is_free(other, ns.text[0]));
-    assert_true(is_free(other, ns.text[2]));
+    IN_TIME(is_free(other, ns.text[0]));
+    IN_TIME(is_free(other, ns.text[2]));
     CHECK(DIBS_OK, dibs_lock_release(in_the_way, err));
     CHECK(DIBS_OK, dibs_multi_acquire(multi, err));
     CHECK(DIBS_OK, dibs_multi_check(multi));
@@ -88,7 +90,7 @@ static void all_or_none(void **state)
     CHECK(DIBS_OK, dibs_multi_try(multi, err));
     dibs_multi_free(multi);
     for (size_t i = 0; i < 3; i++)
-        assert_true(is_free(other, ns.text[i]));
+        IN_TIME(is_free(other, ns.text[i]));
     dibs_lock_free(in_the_way);
     dibs_close(other);
     dibs_close(cl);
@@ -319,7 +321,7 @@ static void one_total_deadline(void **state)
     IN_TIME(strstr(tk.err.message, ns.text[1]) != NULL);
     assert_true(ended_ms >= begun_ms + wait_ms);
     IN_TIME(ended_ms < let_go_ms + wait_ms);
-    assert_true(is_free(other, ns.text[0]));
+    IN_TIME(is_free(other, ns.text[0]));
     dibs_multi_free(multi);
     dibs_lock_free(first);
     dibs_lock_free(second);
@@ -485,7 +487,7 @@ static void cancelled_at_any_point(void **state)
         assert_int_equal(dibs_lock_state_get(dibs_multi_lock(multi, 0)),
                          DIBS_LOCK_FREE);
     }
-    assert_true(is_free(other, ns.text[0]));
+    IN_TIME(is_free(other, ns.text[0]));
     CHECK(DIBS_OK, dibs_lock_release(in_the_way, err));
     CHECK(DIBS_OK, dibs_multi_acquire(multi, err));
     dibs_multi_cancel(multi);
@@ -538,7 +540,7 @@ static void does_not_wait_for_itself(void **state)
     CHECK(DIBS_OK, dibs_lock_try(mine, err));
     CHECK(DIBS_INVALID, dibs_multi_acquire(multi, err));
     CHECK(DIBS_BUSY, dibs_multi_try(multi, err));
-    assert_true(is_free(cl, ns.text[0]));
+    IN_TIME(is_free(cl, ns.text[0]));
     dibs_lock_free(mine);
     dibs_multi_free(multi);
     dibs_close(cl);
