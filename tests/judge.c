@@ -241,8 +241,9 @@ static void note_repetition(const char *test, const pace *pc)
 
     if (!out)
         return;
-    fprintf(out, "%s: %.1f times slower than idle, up to %.0f ms late\n", test,
-            times_of(pc), pc->late_ms);
+    fprintf(out, "%s: %.1f times slower than idle, up to %.0f ms late%s\n",
+            test, times_of(pc), pc->late_ms,
+            pc->hung ? "; it did not end, and was killed" : "");
     fclose(out);
 }
 
