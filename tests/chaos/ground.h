@@ -23,11 +23,12 @@ typedef struct ground_fault {
 } ground_fault;
 
 enum {
-    FAULT_LOSSY = 1,  /* may lose what the store had answered */
-    FAULT_ROOT = 2,   /* takes root */
-    FAULT_SPLIT = 4,  /* ... with two at once who answer for it */
-    FAULT_APART = 8,  /* not in one run with those */
-    FAULT_CLOCKS = 16 /* sets the boot clock of the workers */
+    FAULT_LOSSY = 1,   /* may lose what the store had answered */
+    FAULT_ROOT = 2,    /* takes root */
+    FAULT_SPLIT = 4,   /* ... with two at once who answer for it */
+    FAULT_APART = 8,   /* not in one run with those */
+    FAULT_CLOCKS = 16, /* sets the boot clock of the workers */
+    FAULT_ROLES = 32   /* servers change roles by it, and nothing is lost */
 };
 
 typedef struct ground {

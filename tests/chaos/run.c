@@ -105,7 +105,9 @@ static bool strike_store(lane *ln, const planned *pd)
     }
     if (entry)
         entry->to_ns = now_ns();
-    if (ln->rn->gr.settled)
+    if (!(ft->flags & (FAULT_ROLES | FAULT_LOSSY | FAULT_SPLIT)))
+        note_unasked(ln->rn);
+    else if (ln->rn->gr.settled)
         ln->rn->gr.settled();
     if (!ok)
         fprintf(stderr, "the store did not come back from \"%s\"\n", ft->name);
