@@ -213,8 +213,8 @@ static const dibs__option options[] = {
      .help = "How often the daemon lists the locks of the store, while "
              "anybody asks for them. All lists come from this one look."},
     {DIBS__SETTING_SERVE_START_WAIT, .metavar = "DUR",
-     .help = "How long to wait for the store before the daemon says that it "
-             "is ready without it."},
+     .help = "How long to wait for the store, and until the jobs files are "
+             "loaded, before the daemon says that it is ready without them."},
     {DIBS__SETTING_SERVE_DRAIN_DELAY, .metavar = "DUR",
      .help = "How long to go on answering after SIGTERM, no longer ready: time "
              "for a load balancer to look elsewhere."},

@@ -369,19 +369,29 @@ static void reload(dibs__serve *sv)
     dibs__serve_notify("READY=1");
 }
 
+/* Why the daemon is not ready yet; NULL: it is. */
+static const char *missing_at_start(dibs__serve *sv)
+{
+    if (!dibs__serve_look_answered(&sv->look))
+        return "the store has not answered yet";
+    if (dibs__engine_phase_of(&sv->engine) == DIBS__ENGINE_LOADING)
+        return "the jobs files are not loaded yet";
+    return NULL;
+}
+
 /* The store need not be there: a client whose store is away needs its daemon most. */
 static void become_ready(dibs__serve *sv)
 {
-    const bool answered = dibs__serve_look_answered(&sv->look);
+    const char *missing = missing_at_start(sv);
 
-    if (!answered &&
+    if (missing &&
         dibsx_now() < dibsx_after_ms(sv->started_at, sv->opts->start_wait_ms))
         return;
     atomic_store(&sv->phase, DIBS__SERVE_READY);
-    dibs__serve_say(&sv->log, answered ? DIBS_LOG_INFO : DIBS_LOG_WARN, "ready",
+    dibs__serve_say(&sv->log, missing ? DIBS_LOG_WARN : DIBS_LOG_INFO, "ready",
                     DIBS__SERVE_FACTS({"store", dibs_url(sv->cl), 0}),
-                    answered ? "ready"
-                             : "ready, but the store has not answered yet");
+                    "ready%s%s", missing ? ", but " : "",
+                    missing ? missing : "");
     dibs__serve_notify("READY=1\nSTATUS=serving");
 }
 

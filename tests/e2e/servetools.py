@@ -46,6 +46,8 @@ class Daemon:
         self.tokens = {role: self.dibs("access", "add", role, "--role", role, "--tokens", self.file).stdout.strip()
                        for role in ROLES}
         self.log_path = f"{self.folder}/log"
+        if "--start-wait" not in args:
+            args = ("--start-wait", "10m", *args)
         with open(self.log_path, "wb") as log:
             self.process = subprocess.Popen(
                 [*wrap, DIBS, "serve", "--listen", "127.0.0.1:0", "--tokens", self.file, "--log-format", "json", "--look-every",
