@@ -16,6 +16,7 @@
 #include "serve/problem.h"
 #include "serve/routes.h"
 #include "serve/setup.h"
+#include "serve/trace_parent.h"
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -43,6 +44,7 @@ static void note_answer(dibs__http_exchange *ex, int status)
     dibs__serve *sv = dibs__http_arg(ex);
     dibs__serve_caller *caller = dibs__http_note(ex);
     const char *route = dibs__http_route_path(ex);
+    const char *trace = dibs__http_header(ex, "traceparent");
 
     if (!caller->peer[0])
         dibs__serve_client_of(ex, caller->peer);
@@ -55,13 +57,13 @@ static void note_answer(dibs__http_exchange *ex, int status)
         return;
     dibs__serve_log_access(
         &sv->log,
-        DIBS__SERVE_FACTS({"method", dibs__http_method(ex), 0},
-                          {"route", route ? route : "none", 0},
-                          {"status", NULL, status},
-                          {"took_us", NULL, dibs__http_took_us(ex)},
-                          {"who", caller->name[0] ? caller->name : "-", 0},
-                          {"from", caller->peer, 0},
-                          {"request", caller->request_id, 0}));
+        DIBS__SERVE_FACTS(
+            {"method", dibs__http_method(ex), 0},
+            {"route", route ? route : "none", 0}, {"status", NULL, status},
+            {"took_us", NULL, dibs__http_took_us(ex)},
+            {"who", caller->name[0] ? caller->name : "-", 0},
+            {"from", caller->peer, 0}, {"request", caller->request_id, 0},
+            {dibs__trace_parent_ok(trace) ? "traceparent" : NULL, trace, 0}));
 }
 
 static dibs_status take_signals(dibs__serve *sv, dibs_error *err)

@@ -84,6 +84,19 @@ class Answers(ServeCase):
                                                 for role in ("read", "operate", "admin")])
         self.assertNotIn("sha256", answer.text)
 
+    def test_traceparent_is_in_the_log(self):
+        parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+
+        def logged():
+            self.daemon.get("/v1/whoami", headers={"X-Request-Id": "not-traced", "traceparent": parent + "-more"})
+            self.daemon.get("/v1/whoami", headers={"X-Request-Id": "traced", "traceparent": parent})
+            lines = {line.get("request"): line for line in self.daemon.log()}
+            return lines if {"traced", "not-traced"} <= set(lines) else None
+
+        lines = wait_until(logged, "the lines of both requests")
+        self.assertEqual(lines["traced"]["traceparent"], parent)
+        self.assertNotIn("traceparent", lines["not-traced"])
+
     def test_request_ids_and_log(self):
         def logged():
             # Lines beyond a hundred a second are dropped, and other tests make many.
@@ -95,6 +108,7 @@ class Answers(ServeCase):
         line = wait_until(logged, "the line of a request")[0]
         self.assertEqual((line["route"], line["status"], line["who"], line["from"]),
                          ("/v1/whoami", 200, "read", "127.0.0.1"))
+        self.assertNotIn("traceparent", line)
         text = self.daemon.log_text()
         self.assertNotIn("in-a-query", text)
         for token in self.daemon.tokens.values():
