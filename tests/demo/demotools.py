@@ -144,6 +144,7 @@ class Cluster:
         self.process.send_signal(number)
         code = self.process.wait(PATIENCE)
         took = time.monotonic() - began
+        self.await_events("end")  # its last lines may still be in the pipe
         self.case.assertEqual(code, 0, self.process.stderr.read())
         self.case.assertEqual([pid for pid in self.everyone if alive(pid)], [])
         self.check_given_back()
