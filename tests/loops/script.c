@@ -131,8 +131,8 @@ static void is_alone(script *sc, dibs_lock *lock, name *nm)
     if (dibs_lock_check(lock) == DIBS_OK) {
         other = peer_takes(sc, nm, 0);
         if (other != DIBS_BUSY && dibs_lock_check(lock) == DIBS_OK)
-            script_breach(sc, "%s: held, and the peer got %s", nm->text,
-                          dibs_status_name(other));
+            script_breach_of(sc, other, "%s: held, and the peer got %s",
+                             nm->text, dibs_status_name(other));
     }
     faults_take_part(true);
 }
