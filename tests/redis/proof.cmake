@@ -32,9 +32,11 @@ endforeach()
 # see these topologies in tests of their own.
 function(suites_on topology)
   if(NOT DIBS_SANITIZE)
-    dibs_test(suites_redis_${topology} "contract;core;redis" with_redis --${topology} --
-              ${CMAKE_CURRENT_SOURCE_DIR}/side_by_side.sh $<TARGET_FILE:contract>
-              $<TARGET_FILE:test_core>)
+    on_redis(contract_redis_${topology} contract contract --${topology})
+    foreach(part locks nouns)
+      dibs_test(core_redis_${topology}_${part} "core;redis" with_redis --${topology} --
+                $<TARGET_FILE:test_core> --${part})
+    endforeach()
   endif()
 endfunction()
 

@@ -1,8 +1,8 @@
 # The Redis store behind sentinels: a primary and replicas. Failovers under load
 # are in tests/chaos; of these, `make chaos` counts lossy ones.
 suites_on(sentinel)
-if(TEST suites_redis_sentinel)
-  dibs_long(suites_redis_sentinel)
+if(NOT DIBS_SANITIZE)
+  dibs_long(contract_redis_sentinel core_redis_sentinel_locks core_redis_sentinel_nouns)
 endif()
 
 redis_test(sentinel store)
