@@ -266,6 +266,37 @@ static void a_queue_that_lost_a_key_goes_on(void **state)
     }
 }
 
+/* The item is lost that has a dedup id, and others are there. The id is free, but for a
+ * window that it has. */
+static void a_lost_item_blocks_no_dedup_id(void **state)
+{
+    world *w = *state;
+    crew cw;
+
+    crew_init(&cw, w);
+    assert_status(push(&cw), DIBS_OK);
+    cw.item.dedup = "order";
+    assert_status(push(&cw), DIBS_OK);
+    assert_status(push(&cw), DIBS_OK);
+    assert_true(cw.item.duplicate);
+    cw.item.dedup = "windowed";
+    cw.item.dedup_ms = SPAN_MS;
+    assert_status(push(&cw), DIBS_OK);
+    assert_true(server_tell(&w->sv, "DEL", Q "~kept", NULL));
+    assert_status(push(&cw), DIBS_OK);
+    assert_true(cw.item.duplicate);
+    cw.item.dedup = "order";
+    cw.item.dedup_ms = 0;
+    assert_status(push(&cw), DIBS_OK);
+    assert_false(cw.item.duplicate);
+    assert_status(push(&cw), DIBS_OK);
+    assert_true(cw.item.duplicate);
+    assert_status(reserve(&cw, false, 0, false), DIBS_OK);
+    assert_status(reserve(&cw, false, KINDS, false), DIBS_OK);
+    assert_int_equal(cw.count, 2);
+    dibs__store_close(cw.st);
+}
+
 /* At most the span from now on: the clock of the server is ours. */
 static void assert_alarm(const world *w, int64_t span_ms)
 {
@@ -419,6 +450,7 @@ int main(void)
         WORLD_TEST(a_plain_request_is_one_command),
         WORLD_TEST(an_empty_queue_expires),
         WORLD_TEST(a_queue_that_lost_a_key_goes_on),
+        WORLD_TEST(a_lost_item_blocks_no_dedup_id),
         WORLD_TEST(the_alarm_is_a_lower_bound),
         WORLD_TEST(at_maxmemory_only_push_is_refused),
         WORLD_TEST(due_after_busy),

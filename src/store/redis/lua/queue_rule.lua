@@ -2,12 +2,17 @@
 -- other scripts; they call begin_step() first and end_step() last.
 --include queue_shelf
 
--- ---- dedup ids: ids has "a"ID while the item lives, "g"ID afterwards.
+-- ---- dedup ids: ids has "a"ID while the item lives, "g"ID afterwards. An item that the
+-- server has lost has its id no longer than its window.
+
+local function lives(by)
+    return by:sub(1, 1) == 'a' and call('HEXISTS', KEPT, by:sub(2) .. ':') == 1
+end
 
 local function dedup_taken(dedup)
     local by = dedup ~= '' and call('HGET', IDS, dedup)
 
-    if by and (by:sub(1, 1) == 'a' or
+    if by and (lives(by) or
                tonumber(call('ZSCORE', IDEND, dedup) or 0) > now) then
         return by:sub(2)
     end
