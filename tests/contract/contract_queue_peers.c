@@ -99,6 +99,25 @@ static void removal_frees_only_its_own_id(void **state)
     assert_true(p.item.duplicate);
 }
 
+/* The item is dropped within its window, which the store keeps: another
+ * handle finds it. */
+static void a_window_outlives_a_purge(void **state)
+{
+    contract *t = *state;
+    pusher p = queue_pusher(t, 0), q = queue_pusher(t, 1);
+    uint64_t id;
+
+    p.item.dedup = q.item.dedup = "order 42";
+    p.item.dedup_ms = q.item.dedup_ms = LONG_MS;
+    id = push_ok(&p, "first");
+    push_ok(&p, "again");
+    assert_true(p.item.duplicate);
+    assert_int_equal(queue_purge(t, DIBS__PLACE_READY, 10), 1);
+    assert_int_equal(push_ok(&q, "after the purge"), id);
+    assert_true(q.item.duplicate);
+    assert_int_equal(queue_stats(t).ready, 0);
+}
+
 /* An item without tries left is out of the way, of a serial queue too. */
 static void max_deliver_frees_the_queue(void **state)
 {
@@ -558,6 +577,7 @@ int contract_queue_peers(void)
         CONTRACT_TEST(a_failed_push_does_not_block_its_id),
         CONTRACT_TEST(dead_done_purged_items_free_their_id),
         CONTRACT_TEST(removal_frees_only_its_own_id),
+        CONTRACT_TEST(a_window_outlives_a_purge),
         CONTRACT_TEST(max_deliver_frees_the_queue),
         CONTRACT_TEST(plain_items_have_priority_0),
         CONTRACT_TEST(due_after_days),
