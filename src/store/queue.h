@@ -77,7 +77,7 @@ typedef void dibs__delivery_fn(const dibs__delivery *delivery, void *arg);
 
 /* Number 1 opens the lane and does nothing else. The client takes all that is
  * delivered, also beyond `want`; of an item that it has the later fence counts. `heard`:
- * items that rings brought. Today's rings bring none (a later step): they mean "ask".
+ * items that rings brought. The rings of the stores bring none: they mean "ask".
  *
  * The lane lives for span_ms after this. A new number shortens it only while it has nothing.
  * So a client counts its validity from before the send; when it sends a number with an empty
