@@ -242,9 +242,9 @@ static const dibs__option options[] = {
     {DIBS__ROW_INT("tries", "N", 1, UINT32_MAX), .otherwise = "the queue's",
      .help = "Attempts of this item until it is dead."},
     {DIBS__ROW_TEXT("id", "ID"), .otherwise = "none",
-     .help = "Push nothing while an item with this id is ready, delayed or "
-             "out. The line then has the number of that item, and "
-             "\"duplicate\"."},
+     .help = "Push nothing while an item with this id, of up to 64 bytes, is "
+             "ready, delayed or out. The line then has the number of that "
+             "item, and \"duplicate\"."},
     {DIBS__ROW_SPAN("window", 0, DIBS__YEAR), .otherwise = "none",
      .help = "With --id: nor within this long after that push, also if the "
              "item is done."},
