@@ -297,6 +297,41 @@ static void a_lost_item_blocks_no_dedup_id(void **state)
     dibs__store_close(cw.st);
 }
 
+/* The server goes back to what it had before an ack that it answered, as a failover may: the
+ * lane knows more and ends, all that it had comes back, and the fences rise. */
+static void a_lost_tail_leaves_nothing_stuck(void **state)
+{
+    static const char *const keys[] = {Q "~meta", Q "~out", Q "~from"};
+    world *w = *state;
+    crew cw, other;
+    dibs__token acked;
+
+    crew_init(&cw, w);
+    assert_status(push(&cw), DIBS_OK);
+    assert_status(push(&cw), DIBS_OK);
+    assert_status(reserve(&cw, false, 0, false), DIBS_OK);
+    assert_status(reserve(&cw, false, 2, false), DIBS_OK);
+    assert_int_equal(cw.count, 2);
+    acked = cw.got;
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+        assert_true(
+            server_tell(&w->sv, "COPY", keys[i], keys[i], "DB", "1", NULL));
+    assert_status(reserve(&cw, true, 0, false), DIBS_OK);
+    assert_status(cw.ack.rc, DIBS_OK);
+    assert_true(server_tell(&w->sv, "SWAPDB", "0", "1", NULL));
+    assert_status(reserve(&cw, false, 1, false), DIBS_LOST);
+    crew_init(&other, w);
+    assert_status(reserve(&other, false, 0, false), DIBS_OK);
+    assert_status(reserve(&other, false, 2, false), DIBS_OK);
+    assert_int_equal(other.count, 2);
+    assert_true(other.got.id == acked.id);
+    assert_true(other.got.fence > acked.fence);
+    assert_int_equal(other.got.attempt, 2);
+    assert_true(server_tell(&w->sv, "FLUSHALL", NULL));
+    dibs__store_close(other.st);
+    dibs__store_close(cw.st);
+}
+
 /* At most the span from now on: the clock of the server is ours. */
 static void assert_alarm(const world *w, int64_t span_ms)
 {
@@ -451,6 +486,7 @@ int main(void)
         WORLD_TEST(an_empty_queue_expires),
         WORLD_TEST(a_queue_that_lost_a_key_goes_on),
         WORLD_TEST(a_lost_item_blocks_no_dedup_id),
+        WORLD_TEST(a_lost_tail_leaves_nothing_stuck),
         WORLD_TEST(the_alarm_is_a_lower_bound),
         WORLD_TEST(at_maxmemory_only_push_is_refused),
         WORLD_TEST(due_after_busy),
