@@ -86,10 +86,17 @@ dibs_status dibs__stage_run(const dibs__board *board, const char *id,
 
     dibs__run_fini(&st->run);
     rc = dibs__board_run(board, id, &st->run, err);
+    return rc == DIBS_OK ? dibs__stage_rest(board, st, err) : rc;
+}
+
+dibs_status
+dibs__stage_rest(const dibs__board *board, dibs__stage *st, dibs_error *err)
+{
+    dibs_status rc =
+        dibs__board_job(board, st->run.job, st->run.hash, &st->job, err);
+
     if (rc == DIBS_OK)
-        rc = dibs__board_job(board, st->run.job, st->run.hash, &st->job, err);
-    if (rc == DIBS_OK)
-        rc = dibs__stage_state(board, st, id, err);
+        rc = dibs__stage_state(board, st, st->run.id, err);
     if (rc == DIBS_OK)
         rc = dibs__board_now(board, &st->sc.now_us, err);
     return rc;

@@ -24,6 +24,10 @@ DIBS_MUST_CHECK dibs_status dibs__stage_run(const dibs__board *board,
                                             const char *id, dibs__stage *st,
                                             dibs_error *err);
 
+/* The same for a stage whose run the caller has put there. */
+DIBS_MUST_CHECK dibs_status dibs__stage_rest(const dibs__board *board,
+                                             dibs__stage *st, dibs_error *err);
+
 /* For a stage with the state of a job, which is due: the definition in force, which the
  * caller may have (NULL: it is read), and the runs beside which another may
  * be made. The caller sets the store's clock. */

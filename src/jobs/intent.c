@@ -121,6 +121,15 @@ void dibs__intent_tell(dibs__intent *in, const char *topic)
     (void)add_change(in, DIBS__INTENT_TELL, topic, NULL);
 }
 
+size_t dibs__intent_bytes(const dibs__intent *in)
+{
+    size_t bytes = 0;
+
+    for (size_t i = 0; i < in->change_count; i++)
+        bytes += in->changes[i].len;
+    return bytes;
+}
+
 void dibs__intent_not_before(dibs__intent *in, int64_t at_us)
 {
     if (at_us > in->not_before_us)

@@ -64,6 +64,9 @@ void dibs__intent_leave(dibs__intent *in, const char *index,
 /* Once for each topic, however often it is said. */
 void dibs__intent_tell(dibs__intent *in, const char *topic);
 
+/* The bytes of all values that it puts. */
+size_t dibs__intent_bytes(const dibs__intent *in);
+
 /* Not before, or not after, a moment; of several the strictest holds. */
 void dibs__intent_not_before(dibs__intent *in, int64_t at_us);
 void dibs__intent_not_after(dibs__intent *in, int64_t at_us);

@@ -44,7 +44,8 @@ struct dibs__node_task {
     const dibs__step *step;
     uint32_t attempt;
     const dibs__run *written; /* its run, as it was just written; or NULL */
-    dibs__task_todo todo;     /* for a later turn; WAIT: nothing */
+    dibs__run kept; /* ... until its next change; without an id: not kept */
+    dibs__task_todo todo; /* for a later turn; WAIT: nothing */
     dibsx_nsec todo_at;
     dibsx_nsec failed_at; /* its first try in vain since the node should stop */
     dibsx_nsec refused_at; /* the first start that was to be tried again */

@@ -104,11 +104,12 @@ bool dibs__node_has_room(const dibs__node *node);
 dibs_status dibs__node_claim(dibs__node *node, dibs__stage *st, size_t step);
 
 /* The same without sending it: the caller commits the intent of the task, and hears the
- * answer for it. With yes goes the run that was written. */
+ * answer for it. The run that was written goes with it; with yes the task may take all
+ * that is in it. */
 dibs_status dibs__node_prepare(dibs__node *node, dibs__stage *st, size_t step,
                                dibs__node_task **out);
 void dibs__node_answered(dibs__node *node, dibs__node_task *task,
-                         const dibs__answer *answer, const dibs__run *run,
+                         const dibs__answer *answer, dibs__run *run,
                          const dibs_error *err);
 void dibs__node_proceed(dibs__node *node);
 void dibs__node_collect(dibs__node *node);

@@ -15,6 +15,7 @@ enum {
     AGAIN_MS = 200,
     LOCK_AGAIN_MS = 100,
     FLUSH_MAX_MS = 30000,
+    KEPT_MAX = 16 * 1024, /* bytes of a record that is kept */
     LEAVE_MS = 1000 /* what cannot be written, when the node should stop */
 };
 
@@ -57,6 +58,7 @@ static void free_task(dibs__node *node, dibs__node_task *task)
                        task->task.run, task->task.step);
     dibs_lock_free(task->lock);
     dibs__intent_fini(&task->in);
+    dibs__run_fini(&task->kept);
     dibsx_buf_fini(&task->unkept);
     dibs__job_free(task->own_job);
     memset(task, 0, sizeof(*task));
@@ -111,8 +113,22 @@ static bool cannot_write(dibs__node *node, dibs__node_task *task)
     return true;
 }
 
+/* The record as this node wrote it serves until the next change: nothing is read before the
+ * start and before the end. A long one is read again, as each slot may have one. */
+static void keep_run(dibs__node_task *task, dibs__run *run, uint64_t version)
+{
+    dibs__run_noted(run, version);
+    task->written = run;
+    if (dibs__intent_bytes(&task->in) > KEPT_MAX)
+        return;
+    dibs__run_fini(&task->kept);
+    task->kept = *run;
+    dibs__run_init(run, "");
+    task->written = &task->kept;
+}
+
 void dibs__node_answered(dibs__node *node, dibs__node_task *task,
-                         const dibs__answer *answer, const dibs__run *run,
+                         const dibs__answer *answer, dibs__run *run,
                          const dibs_error *err)
 {
     dibs_status rc = answer->rc;
@@ -126,7 +142,8 @@ void dibs__node_answered(dibs__node *node, dibs__node_task *task,
         task->outcome = (dibs__outcome){.reason = DIBS__REASON_LATE};
     todo = dibs__task_answered(&task->task, rc, dibsx_now(),
                                dibs__node_valid_until(node));
-    task->written = run;
+    if (rc == DIBS_OK && run && task->task.state != DIBS__TASK_GONE)
+        keep_run(task, run, answer->version);
     if (todo == DIBS__TASK_AGAIN)
         try_again(node, task, todo, rc);
     else
@@ -134,8 +151,9 @@ void dibs__node_answered(dibs__node *node, dibs__node_task *task,
     task->written = NULL; /* A task that was freed is zeros. */
 }
 
-/* Sends the intent. A store that does not answer is asked again in a later turn. */
-static void send_task(dibs__node *node, dibs__node_task *task)
+/* Sends the intent, which writes `run` (NULL: the caller has it no more). A store that does
+ * not answer is asked again in a later turn. */
+static void send_task(dibs__node *node, dibs__node_task *task, dibs__run *run)
 {
     dibs__answer answer = {.doubt = task->task.doubt};
     dibs_error err = {0};
@@ -143,7 +161,7 @@ static void send_task(dibs__node *node, dibs__node_task *task)
     if (cannot_write(node, task))
         return;
     (void)!dibs__board_commit_many(node->board, &task->in, 1, &answer, &err);
-    dibs__node_answered(node, task, &answer, NULL, &err);
+    dibs__node_answered(node, task, &answer, run, &err);
 }
 
 /* Reads the record; it may be gone. False: it could not be read, and `todo` is tried
@@ -203,6 +221,19 @@ static dibs_status write_output(dibs__node *node, dibs__node_task *task)
     return rc;
 }
 
+/* The record that this node has kept is used once: if another has changed it since, the
+ * commit meets STALE, and the record is read. */
+static dibs_status stage_task(dibs__node *node, dibs__node_task *task,
+                              dibs__stage *st, dibs_error *err)
+{
+    if (!task->kept.id[0])
+        return dibs__stage_run(node->board, task->task.run, st, err);
+    dibs__run_fini(&st->run);
+    st->run = task->kept;
+    dibs__run_init(&task->kept, "");
+    return dibs__stage_rest(node->board, st, err);
+}
+
 /* The intent of a task's state. A record that does not want it is read. */
 static void plan_task(dibs__node *node, dibs__node_task *task)
 {
@@ -217,7 +248,7 @@ static void plan_task(dibs__node *node, dibs__node_task *task)
         return;
     }
     dibs__stage_init(&st);
-    rc = dibs__stage_run(node->board, task->task.run, &st, &err);
+    rc = stage_task(node, task, &st, &err);
     if (rc != DIBS_OK && rc != DIBS_NOTFOUND) {
         dibs__node_complain(node, task->task.run, &err);
         try_again(node, task, DIBS__TASK_PLAN, rc);
@@ -236,13 +267,13 @@ static void plan_task(dibs__node *node, dibs__node_task *task)
         task->in = st.in;
         dibs__intent_init(&st.in);
     }
-    dibs__stage_fini(&st);
     if (rc == DIBS_OK)
-        send_task(node, task);
+        send_task(node, task, &st.run);
     else if (task->task.outlived) /* The run has no place for it any more. */
         free_task(node, task);
     else
         read_task(node, task);
+    dibs__stage_fini(&st);
 }
 
 /* ---- the lock of the job */
@@ -401,7 +432,7 @@ do_todo(dibs__node *node, dibs__node_task *task, dibs__task_todo todo)
     task->todo = DIBS__TASK_WAIT;
     switch (todo) {
     case DIBS__TASK_AGAIN:
-        send_task(node, task);
+        send_task(node, task, NULL);
         break;
     case DIBS__TASK_READ:
         read_task(node, task);
@@ -502,7 +533,7 @@ dibs_status dibs__node_claim(dibs__node *node, dibs__stage *st, size_t i)
     dibs_status rc = dibs__node_prepare(node, st, i, &task);
 
     if (rc == DIBS_OK)
-        send_task(node, task);
+        send_task(node, task, &st->run);
     return rc;
 }
 

@@ -258,13 +258,10 @@ static void send_ticks(dibs__node *node, tick_list *list, dibs__answer *answers)
 static void hear_tick(dibs__node *node, tick *t, const dibs__answer *answer)
 {
     t->rc = answer->rc;
-    if (answer->rc == DIBS_OK) {
-        t->st.run.version = answer->version;
+    if (answer->rc == DIBS_OK)
         note_mark(node, &t->st.state);
-    }
     if (t->task)
-        dibs__node_answered(node, t->task, answer,
-                            answer->rc == DIBS_OK ? &t->st.run : NULL, &t->err);
+        dibs__node_answered(node, t->task, answer, &t->st.run, &t->err);
 }
 
 /* ---- pages */
