@@ -87,3 +87,12 @@ bool dibs__arena_ok(const dibs__arena *arena)
 {
     return !arena->failed;
 }
+
+size_t dibs__arena_bytes(const dibs__arena *arena)
+{
+    size_t bytes = sizeof(*arena);
+
+    for (const block *bl = arena->first; bl; bl = bl->next)
+        bytes += sizeof(*bl) + bl->room;
+    return bytes;
+}

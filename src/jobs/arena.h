@@ -18,4 +18,7 @@ void *dibs__arena_take(dibs__arena *arena, size_t count, size_t size);
 char *dibs__arena_text(dibs__arena *arena, const char *text);
 bool dibs__arena_ok(const dibs__arena *arena);
 
+/* How much memory it has. */
+size_t dibs__arena_bytes(const dibs__arena *arena);
+
 #endif

@@ -161,7 +161,7 @@ dibs_status dibs__board_run(const dibs__board *board, const char *id,
     return rc;
 }
 
-dibs_status dibs__board_job(const dibs__board *board, const char *job,
+static dibs_status read_job(const dibs__board *board, const char *job,
                             const char *hash, dibs__job **out, dibs_error *err)
 {
     char name[DIBS__JOB_NAME_SIZE + DIBS__JOB_HASH_SIZE + 1];
@@ -179,6 +179,20 @@ dibs_status dibs__board_job(const dibs__board *board, const char *job,
     if (rc == DIBS_OK)
         rc = dibs__job_from_json(value.data, value.len, out, err);
     dibs_value_free(&value);
+    return rc;
+}
+
+dibs_status dibs__board_job(const dibs__board *board, const char *job,
+                            const char *hash, dibs__job **out, dibs_error *err)
+{
+    dibs_status rc = DIBS_OK;
+
+    *out = board->cache ? dibs__job_cache_find(board->cache, job, hash) : NULL;
+    if (*out)
+        return DIBS_OK;
+    rc = read_job(board, job, hash, out, err);
+    if (rc == DIBS_OK && board->cache)
+        dibs__job_cache_add(board->cache, *out, hash);
     return rc;
 }
 

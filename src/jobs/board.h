@@ -1,11 +1,12 @@
 /* board.h - the jobs of a board in a store: records read, intents committed.
  *
  * All keys of a board begin with "job/{BOARD}/", so that one commit may change several.
- * Threads: those of the client; a board itself has no state. */
+ * Threads: those of the client; a board with a cache is for one thread. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_JOBS_BOARD_H
 #define DIBS_JOBS_BOARD_H
 
+#include "jobs/job_cache.h"
 #include "jobs/tick.h"
 #include <dibs/state.h>
 
@@ -15,6 +16,7 @@
 typedef struct dibs__board {
     dibs_client *cl; /* borrowed */
     char name[DIBS__JOB_NAME_SIZE];
+    dibs__job_cache *cache; /* borrowed; NULL: definitions are always read */
 } dibs__board;
 
 /* INVALID: this is no name of a board. */

@@ -7,8 +7,18 @@
 
 void dibs__job_free(dibs__job *job)
 {
-    if (job)
+    if (!job)
+        return;
+    if (job->holders > 0)
+        job->holders--;
+    else
         dibs__arena_free(job->arena);
+}
+
+dibs__job *dibs__job_hold(dibs__job *job)
+{
+    job->holders++;
+    return job;
 }
 
 const dibs__step *dibs__job_step(const dibs__job *job, const char *name)

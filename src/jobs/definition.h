@@ -117,10 +117,14 @@ typedef struct dibs__job {
     bool has_steps; /* the definition has the key */
 
     struct dibs__arena *arena; /* where all of this is */
+    unsigned holders;          /* beside the first one */
 } dibs__job;
 
-/* NULL is a no-op. */
+/* NULL is a no-op. The last of its holders frees it. */
 void dibs__job_free(dibs__job *job);
+
+/* One more holder, on the same thread. Answers the job. */
+dibs__job *dibs__job_hold(dibs__job *job);
 
 /* The step of this name, or NULL. */
 const dibs__step *dibs__job_step(const dibs__job *job, const char *name);

@@ -307,11 +307,14 @@ dibs_status dibs__node_serve(const dibs__node_opts *opts,
         return dibsx_nomem(err, "a node");
     node->opts = opts;
     node->ops = ops;
-    node->board = opts->board;
+    node->own = *opts->board;
+    node->own.cache = dibs__job_cache_new(DIBS__JOB_CACHE_BYTES);
+    node->board = &node->own;
     dibs__wake_init(&node->wake, opts->look_ms, DIBS_BELL_LISTEN_MS);
     node->tasks = dibsx_zalloc_n(opts->slots, sizeof(*node->tasks));
     rc = node->tasks ? run_node(node, err)
                      : dibsx_nomem(err, "the commands of a node");
+    dibs__job_cache_free(node->own.cache);
     dibsx_free(node->marks);
     dibsx_free(node->tasks);
     dibsx_free(node);

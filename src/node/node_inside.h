@@ -16,6 +16,7 @@
 struct dibs__node {
     const dibs__node_opts *opts;
     const dibs__board *board;
+    dibs__board own; /* ... which is this one, with its cache */
     const dibs__attempt_ops *ops;
     void *executor;   /* of the ops */
     dibs_lock *lease; /* NULL: not joined */

@@ -2,6 +2,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "jobs/board_many.h"
 #include "jobs/follow.h"
 #include "node/node_view.h"
 #include "node/node_zones.h"
@@ -127,16 +128,21 @@ take_tick(dibs__node *node, tick *t, const char *tzdata, const dibs__zone *zone)
     return rc == DIBS_OK ? write_tick(node, t) : rc;
 }
 
+static const dibs__job *
+find_own(const dibs__node *node, const dibs__job_state *state)
+{
+    return node->opts->calls ? NULL
+                             : dibs__node_job(node, state->job, state->hash);
+}
+
 /* The definition is in a file of this node as a rule; the store is asked for others. */
 static dibs_status
 prepare_tick(dibs__node *node, tick *t, const char *tzdata, int64_t now_us)
 {
     dibs__stage *st = &t->st;
-    const dibs__job *own =
-        node->opts->calls ? NULL
-                          : dibs__node_job(node, st->state.job, st->state.hash);
     dibs__zone *zone = NULL;
-    dibs_status rc = dibs__stage_due(node->board, st, own, &t->err);
+    dibs_status rc =
+        dibs__stage_due(node->board, st, find_own(node, &st->state), &t->err);
 
     st->sc.now_us = now_us;
     if (rc == DIBS_OK)
@@ -206,6 +212,27 @@ static void read_states(dibs__node *node, tick_list *list)
     dibsx_free(states);
     if (!found)
         read_one_by_one(node, list);
+}
+
+/* The definitions that are in no file of this node, in one request. Those that it does not
+ * find are asked for one by one, and their ticks say why. */
+static void read_definitions(dibs__node *node, const tick_list *list)
+{
+    const char *jobs[TICKS_MAX], *hashes[TICKS_MAX];
+    dibs_error err = {0};
+    size_t count = 0;
+
+    for (size_t i = 0; i < list->count; i++) {
+        const tick *t = &list->at[i];
+        const dibs__job_state *state = &t->st.state;
+
+        if (t->rc != DIBS_OK || find_own(node, state))
+            continue;
+        jobs[count] = state->job;
+        hashes[count++] = state->hash;
+    }
+    (void)!dibs__board_jobs(node->board, jobs, hashes, count, &err);
+    (void)dibs__node_valid_until(node);
 }
 
 /* Prepares ticks from `from` on, and says where it ended. */
@@ -320,6 +347,7 @@ do_list(dibs__node *node, const dibs__view *v, tick_list *list, pass *p)
     if (list->count == 0)
         return;
     read_states(node, list);
+    read_definitions(node, list);
     while (end < list->count) {
         tick_list some = {.at = list->at + end};
 

@@ -286,8 +286,8 @@ static void await_due(world *w, int count)
         world_sleep_ms(2);
 }
 
-/* The definition of each is read before it is ticked, and the answers are late. */
-static void ticks_that_are_ready_do_not_wait(void **state)
+/* Their definitions are in no file of the node, and each is another. */
+static void the_definitions_of_ticks_are_read_at_once(void **state)
 {
     world *w = *state;
     first_call call = {.w = w, .step = DIBS__STEP_GET};
@@ -313,7 +313,7 @@ static void ticks_that_are_ready_do_not_wait(void **state)
     world_heal(w);
     stop_node(&n);
     print_message("%d requests\n", asked);
-    IN_TIME(asked < TICKS);
+    IN_TIME(asked < TICKS / 4);
 }
 
 /* Jobs that are due, and whose records are no JSON. */
@@ -761,7 +761,7 @@ int main(void)
         WORLD_TEST(ticks_behind_many_that_are_stuck_are_done),
         WORLD_TEST(a_run_behind_many_full_jobs_is_claimed),
         WORLD_TEST(ticks_end_when_the_store_is_away),
-        WORLD_TEST(ticks_that_are_ready_do_not_wait),
+        WORLD_TEST(the_definitions_of_ticks_are_read_at_once),
         WORLD_TEST(slow_ticks_end_no_call),
         WORLD_TEST(the_turns_of_others_are_waited_for),
         WORLD_TEST(steps_that_no_node_can_execute_are_in_nobodys_way),
