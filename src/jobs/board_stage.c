@@ -97,7 +97,7 @@ dibs__stage_rest(const dibs__board *board, dibs__stage *st, dibs_error *err)
 
     if (rc == DIBS_OK)
         rc = dibs__stage_state(board, st, st->run.id, err);
-    if (rc == DIBS_OK)
+    if (rc == DIBS_OK && st->sc.now_us == 0)
         rc = dibs__board_now(board, &st->sc.now_us, err);
     return rc;
 }

@@ -19,7 +19,8 @@ typedef struct dibs__stage {
 void dibs__stage_init(dibs__stage *st);
 void dibs__stage_fini(dibs__stage *st);
 
-/* Reads a run, its definition, what its rules ask for, and the store's clock. */
+/* Reads a run, its definition, what its rules ask for, and the store's clock, unless the
+ * caller has set it. */
 DIBS_MUST_CHECK dibs_status dibs__stage_run(const dibs__board *board,
                                             const char *id, dibs__stage *st,
                                             dibs_error *err);

@@ -41,6 +41,11 @@ void dibs__node_complain(dibs__node *node, const char *what,
     dibs__node_say(node, "%s: %s", what, err->message);
 }
 
+int64_t dibs__node_now_us(dibs__node *node)
+{
+    return dibs__store_clock_us(&node->clock, dibsx_now());
+}
+
 const dibs__job *
 dibs__node_job(const dibs__node *node, const char *job, const char *hash)
 {

@@ -99,6 +99,7 @@ claim_entry(dibs__node *node, const dibs__node_entry *entry, claims *c)
         return;
     c->reads++;
     dibs__stage_init(&st);
+    st.sc.now_us = dibs__node_now_us(node);
     rc = dibs__stage_run(node->board, id, &st, &err);
     (void)dibs__node_valid_until(node);
     if (rc != DIBS_OK && rc != DIBS_NOTFOUND)

@@ -7,6 +7,7 @@
 #include "jobs/board_stage.h"
 #include "jobs/node_record.h"
 #include "jobs/setback.h"
+#include "jobs/store_clock.h"
 #include "jobs/wake.h"
 #include "node/attempt_ops.h"
 #include "node/node.h"
@@ -32,6 +33,7 @@ struct dibs__node {
     bool drained;        /* they were */
     dibs__wake wake;
     dibs__setback setback;
+    dibs__store_clock clock;
     dibs_bell *bell;   /* of the board; NULL: the store has none */
     dibsx_nsec own_at; /* when to read the records of its own commands */
     dibsx_nsec join_at;
@@ -82,6 +84,9 @@ void dibs__node_keep_output(dibs__node *node, dibs__node_task *task,
 
 /* The lease as the node may believe in it, less the time that killing takes. */
 dibsx_nsec dibs__node_valid_until(dibs__node *node);
+
+/* The store's clock for a record, as a look or a commit had it last; 0: it is to be read. */
+int64_t dibs__node_now_us(dibs__node *node);
 
 /* The definition in a file of this node, or NULL. */
 const dibs__job *

@@ -226,6 +226,7 @@ static dibs_status write_output(dibs__node *node, dibs__node_task *task)
 static dibs_status stage_task(dibs__node *node, dibs__node_task *task,
                               dibs__stage *st, dibs_error *err)
 {
+    st->sc.now_us = dibs__node_now_us(node);
     if (!task->kept.id[0])
         return dibs__stage_run(node->board, task->task.run, st, err);
     dibs__run_fini(&st->run);

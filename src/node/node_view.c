@@ -119,12 +119,15 @@ void dibs__view_free(dibs__view *v)
     dibsx_free(v);
 }
 
-static dibs__view *give_view(dibs__view *v, dibs_status rc, dibs_error *err)
+static dibs__view *
+give_view(dibs__node *node, dibs__view *v, dibsx_nsec asked_at, dibs_status rc,
+          dibs_error *err)
 {
     if (rc == DIBS_OK && v->failed)
         rc = dibsx_nomem(err, "what is to be done");
     if (rc == DIBS_OK) {
         v->taken_at = dibsx_now();
+        dibs__store_clock_note(&node->clock, v->now_us, asked_at, v->taken_at);
         return v;
     }
     dibs__view_free(v);
@@ -134,8 +137,9 @@ static dibs__view *give_view(dibs__view *v, dibs_status rc, dibs_error *err)
 dibs__view *dibs__view_take(dibs__node *node, dibs_error *err)
 {
     dibs__view *v = dibsx_zalloc(sizeof(*v));
+    dibsx_nsec asked_at = dibsx_now();
 
-    return give_view(v,
+    return give_view(node, v, asked_at,
                      v ? fill_view(node, v, err)
                        : dibsx_nomem(err, "a look at the board"),
                      err);
@@ -145,10 +149,11 @@ dibs__view *dibs__view_page(dibs__node *node, dibs_index_look *look,
                             size_t number, dibs_error *err)
 {
     dibs__view *v = dibsx_zalloc(sizeof(*v));
+    dibsx_nsec asked_at = dibsx_now();
 
     if (v)
         v->first = number;
-    return give_view(v,
+    return give_view(node, v, asked_at,
                      v ? dibs_index_first(node->board->cl, look, 1, &v->now_us,
                                           note_entry, v, err)
                        : dibsx_nomem(err, "a look at the board"),
