@@ -1,4 +1,4 @@
-/* verb_job_pause.c - job pause, unpause, reset and rm: an operator's changes of jobs. */
+/* verb_job_pause.c - job pause, unpause and rm: an operator's changes of jobs. */
 /* SPDX-License-Identifier: MIT */
 #include "base/fail.h"
 #include "cli/changes.h"
@@ -11,16 +11,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static dibs_status
-reset_state(const dibs__job *job, dibs__job_state *state,
-            const dibs__ticker *tk, int64_t now_us, void *arg, dibs_error *err)
-{
-    (void)arg;
-    (void)err;
-    dibs__tick_reset(job, state, tk, now_us);
-    return DIBS_OK;
-}
-
 /* Changes one job of a board; `order` is that of a pause. */
 typedef dibs_status change_fn(const dibs__board *board, const char *job,
                               const dibs__pause_order *order, dibs_error *err);
@@ -30,13 +20,6 @@ static dibs_status unpause_one(const dibs__board *board, const char *job,
 {
     (void)order;
     return dibs__board_unpause(board, job, err);
-}
-
-static dibs_status reset_one(const dibs__board *board, const char *job,
-                             const dibs__pause_order *order, dibs_error *err)
-{
-    (void)order;
-    return dibs__board_change_job(board, job, reset_state, NULL, err);
 }
 
 typedef struct change {
@@ -165,18 +148,6 @@ static int unpause_jobs(const dibs__command *cmd)
     return code;
 }
 
-static int reset_job(const dibs__command *cmd)
-{
-    change c = {"job-reset", reset_one, NULL, 0};
-    dibs__open_board ob;
-    int code = dibs__board_open(cmd, &ob);
-
-    if (!code)
-        code = change_one(cmd, &ob, dibs__operands(cmd)[0], &c);
-    dibs__board_close(&ob);
-    return code;
-}
-
 static int remove_job(const dibs__command *cmd)
 {
     const char *name = dibs__operands(cmd)[0];
@@ -236,21 +207,6 @@ const dibs__verb dibs__verb_job_unpause = {
     .options = "reason",
     .max_operands = -1,
     .run = unpause_jobs,
-};
-
-const dibs__verb dibs__verb_job_reset = {
-    .name = "job reset",
-    .operands = "JOB",
-    .summary = "count the times of a job from now on",
-    .about = "Times before now are dealt with, and none of them is made up "
-             "for. That helps if the store's clock was ahead, and the job "
-             "would wait until it has caught up.\n",
-    .examples = "  dibs job reset nightly\n",
-    .exits = "1 there is no such job\n",
-    .options = "reason",
-    .min_operands = 1,
-    .max_operands = 1,
-    .run = reset_job,
 };
 
 const dibs__verb dibs__verb_job_rm = {

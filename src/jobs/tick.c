@@ -305,5 +305,6 @@ dibs__tick_take(dibs__scene *sc, const dibs__ticker *tk, dibs_error *err)
     state->merged += pick.merged;
     set_mark(sc->job, state, tk, pick.tick.at,
              pick.tick.at + pick.tick.offset_s);
-    return pick.runs ? make_run(sc, tk, &pick, err) : DIBS_OK;
+    return pick.runs && pick.tick.at != tk->ran_s ? make_run(sc, tk, &pick, err)
+                                                  : DIBS_OK;
 }

@@ -33,6 +33,7 @@ typedef struct dibs__ticker {
     int64_t seen_s;     /* rule 13: the highest mark seen, and its local time */
     int64_t seen_local_s;
     uint64_t seen_resets; /* ... after so many resets */
+    int64_t ran_s;        /* a tick whose run the store has; 0: none is known */
 } dibs__ticker;
 
 /* A fixed part of the job's jitter, from the names of its board and its own. */
@@ -56,7 +57,7 @@ void dibs__tick_refresh(const dibs__job *job, dibs__job_state *state,
 
 /* Deals with what is due. sc->run is zeroed storage; sc->state is there, and under
  * `replace` and `queue` sc->live and sc->next. OK: the scene is to be written; sc->run has an id if a
- * run was made. STALE: nothing is due; NOMEM. */
+ * run was made. A tick that ran before the mark was set back is dealt with. STALE: nothing is due; NOMEM. */
 dibs_status
 dibs__tick_take(dibs__scene *sc, const dibs__ticker *tk, dibs_error *err);
 

@@ -29,6 +29,7 @@ typedef struct dibs__node_mark {
     char job[DIBS__JOB_NAME_SIZE];
     int64_t mark_s, local_s;
     uint64_t resets;
+    int64_t ran_s;  /* a tick whose run was there; 0: none */
     unsigned stale; /* ticks that were refused since the last that was not */
 } dibs__node_mark;
 

@@ -4,6 +4,7 @@
 #include "base/fail.h"
 #include "jobs/board_many.h"
 #include "jobs/follow.h"
+#include "jobs/moment.h"
 #include "node/node_view.h"
 #include "node/node_zones.h"
 
@@ -121,6 +122,7 @@ take_tick(dibs__node *node, tick *t, const char *tzdata, const dibs__zone *zone)
     tk.seen_s = mark->mark_s;
     tk.seen_local_s = mark->local_s;
     tk.seen_resets = mark->resets;
+    tk.ran_s = mark->ran_s;
     memcpy(hash, t->st.state.hash, sizeof(hash));
     note_mark(node, &t->st.state);
     if (!refresh_next(&t->st, &tk))
@@ -281,12 +283,45 @@ static void send_ticks(dibs__node *node, tick_list *list, dibs__answer *answers)
         }
 }
 
+/* The mark was set back, and the tick ran before: the next try deals with it, so that it is
+ * not asked for again and again. Another node that has just ticked moved the mark too. */
+static void
+note_ran(dibs__node *node, const tick *t, const dibs__answer *answer)
+{
+    const dibs__intent *in = t->task ? &t->task->in : &t->st.in;
+    dibs__node_mark *mark = find_mark(node, t->st.state.job);
+    char key[DIBS__PLACE_SIZE];
+
+    (void)snprintf(key, sizeof(key), "run/%s", t->st.run.id);
+    if (answer->rc != DIBS_STALE || !mark ||
+        answer->failed >= in->check_count ||
+        strcmp(in->checks[answer->failed].key, key) != 0)
+        return;
+    mark->ran_s = t->st.run.tick_s;
+}
+
+static void tell_passed(dibs__node *node, const tick *t)
+{
+    const dibs__node_mark *mark = find_mark(node, t->st.state.job);
+    char when[DIBS__MOMENT_SIZE];
+
+    if (!mark || !mark->ran_s || t->st.state.mark_s != mark->ran_s ||
+        t->st.run.id[0])
+        return;
+    dibs__moment_text(mark->ran_s, when);
+    dibs__node_say(node, "%s: its time %sZ has run before, and is passed over",
+                   mark->job, when);
+}
+
 /* The run that was made needs no second look before it starts. */
 static void hear_tick(dibs__node *node, tick *t, const dibs__answer *answer)
 {
     t->rc = answer->rc;
-    if (answer->rc == DIBS_OK)
+    note_ran(node, t, answer);
+    if (answer->rc == DIBS_OK) {
         note_mark(node, &t->st.state);
+        tell_passed(node, t);
+    }
     if (t->task)
         dibs__node_answered(node, t->task, answer, &t->st.run, &t->err);
 }

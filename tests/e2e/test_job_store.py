@@ -315,8 +315,11 @@ class Operator(Jobs):
 
     def test_a_reset_and_an_edit_make_nothing_late(self):
         before = self.job("nightly")["next"]
-        self.ok("job", "reset", "nightly")
+        self.assertEqual(self.ok("job", "reset", "nightly"), f"nightly runs again from {before} on\n")
         self.assertEqual(self.job("nightly")["next"], before)
+        told = self.json("job", "reset", "nightly", "--json")
+        self.assertEqual((told["job"], told["next"], told["ran_before"]), ("nightly", before, 0))
+        self.assertIsNone(self.json("job", "reset", "report", "--json")["next"])
         self.load(FILE.replace("version: 1", "version: 2").replace("0 2 * * *", "30 4 * * *"))
         times = self.json("job", "next", "nightly", "-n", "1", "--json")["times"]
         self.assertEqual((times[0]["local"][11:], times[0]["instant"]), ("04:30:00", self.job("nightly")["next"]))

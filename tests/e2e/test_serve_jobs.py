@@ -620,6 +620,34 @@ class Engine(unittest.TestCase):
             self.assertEqual(len(found), len(set(found)), "no tick twice")
 
     @unittest.skipUnless("DIBS_CLOCK_SHIM" in os.environ and not URL, "the clock of the daemon is not that of the store")
+    def test_a_reset_into_times_that_ran_says_when_the_job_runs_again(self):
+        """They are passed over one by one: the job does not stand at the first of them, and none runs twice."""
+        self.write("  each: {schedule: '*/5 * * * * *', run: ['true'], concurrency: allow, history: {ok: 1000},\n"
+                   "         misfire: {policy: run_all, max: 100}}\n")
+        daemon = self.start_with_clock()
+
+        def ticks():
+            answer = daemon.get("/v1/runs", query={"job": "each", "limit": 1000})
+            items = answer.json["items"] if answer.status == 200 else ()
+            return sorted(run["tick_at"].replace(".000Z", "Z") for run in items if run.get("tick_at") and run["state"] == "OK")
+
+        wait_until(ticks, "a tick")
+        self.set_clock(480)
+        wait_until(lambda: len(ticks()) > 90, "the ticks of eight minutes")
+        self.set_clock(0)
+        wait_until(lambda: "the clock of the store was set back" in daemon.log_text(), "the news of the step")
+        told = json.loads(daemon.dibs("job", "reset", "each", "--board", self.board, "--json").stdout)
+        if told["ran_before"] == 0:
+            raise NotInTime("the clock had caught up before the reset")
+        self.assertGreater(told["next"], max(ticks()))
+        found = re.search(r"its time (\S+) has run before", wait_until(lambda: re.search(
+            r"each: its time \S+ has run before", daemon.log_text()), "a time that is passed over").group(0)).group(1)
+        self.assertIn(found, ticks())
+        again = json.loads(daemon.dibs("job", "show", "each", "--board", self.board, "--json").stdout)["job"]["next"]
+        self.assertGreater(again, found)
+        self.assertEqual(len(ticks()), len(set(ticks())), "no tick twice")
+
+    @unittest.skipUnless("DIBS_CLOCK_SHIM" in os.environ and not URL, "the clock of the daemon is not that of the store")
     def test_a_clock_that_is_set_back_is_announced(self):
         def behind():
             found = re.search(r"^dibs_backend_clock_behind_seconds (\S+)$", daemon.get("/metrics").text, re.M)

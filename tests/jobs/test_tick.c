@@ -206,6 +206,22 @@ static void test_reset_sets_the_mark_back(void **unused)
     done();
 }
 
+/* Its run is in the history, so that no commit could make it. */
+static void test_a_tick_that_ran_before_is_dealt_with(void **unused)
+{
+    (void)unused;
+    make_job(DIBS__MISFIRE_RUN_ONCE);
+    tk.ran_s = 1010;
+    assert_status(take(1010 * US), DIBS_OK);
+    assert_string_equal(run.id, "");
+    assert_int_equal(state.mark_s, 1010);
+    assert_int_equal(state.next_s, 1020);
+    assert_int_equal(state.missed + state.merged + state.skipped, 0);
+    assert_status(take(1020 * US), DIBS_OK);
+    assert_int_equal(run.tick_s, 1020);
+    done();
+}
+
 /* The end of a pause is no reset: what has run does not run again. */
 static void test_unpause_after_the_clock_was_set_back(void **unused)
 {
@@ -384,6 +400,7 @@ int main(void)
         cmocka_unit_test(test_jitter_is_fixed),
         cmocka_unit_test(test_mark_is_written_back),
         cmocka_unit_test(test_reset_sets_the_mark_back),
+        cmocka_unit_test(test_a_tick_that_ran_before_is_dealt_with),
         cmocka_unit_test(test_unpause_after_the_clock_was_set_back),
         cmocka_unit_test(test_pause),
         cmocka_unit_test(test_forbid_counts_what_it_skips),
