@@ -113,6 +113,19 @@ static bool cannot_write(dibs__node *node, dibs__node_task *task)
     return true;
 }
 
+/* Other steps of the run are in the hands of this node too: their record is old now. */
+static void forget_run(dibs__node *node, const char *id)
+{
+    for (size_t i = 0; i < node->opts->slots; i++) {
+        dibs__run *kept = &node->tasks[i].kept;
+
+        if (strcmp(kept->id, id) != 0)
+            continue;
+        dibs__run_fini(kept);
+        dibs__run_init(kept, "");
+    }
+}
+
 /* The record as this node wrote it serves until the next change: nothing is read before the
  * start and before the end. A long one is read again, as each slot may have one. */
 static void keep_run(dibs__node_task *task, dibs__run *run, uint64_t version)
@@ -142,8 +155,11 @@ void dibs__node_answered(dibs__node *node, dibs__node_task *task,
         task->outcome = (dibs__outcome){.reason = DIBS__REASON_LATE};
     todo = dibs__task_answered(&task->task, rc, dibsx_now(),
                                dibs__node_valid_until(node));
-    if (rc == DIBS_OK && run && task->task.state != DIBS__TASK_GONE)
-        keep_run(task, run, answer->version);
+    if (rc == DIBS_OK && run) {
+        forget_run(node, run->id);
+        if (task->task.state != DIBS__TASK_GONE)
+            keep_run(task, run, answer->version);
+    }
     if (todo == DIBS__TASK_AGAIN)
         try_again(node, task, todo, rc);
     else
