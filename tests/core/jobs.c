@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 enum { CALLERS = 20, MEMBERS = 6, LONG_MS = 60000 };
-enum { TOGETHER = 40, CROWD = 200 };
+enum { TOGETHER = 200, CROWD = 200 };
 
 /* A node of a board of its own, on its own thread and with its own client. */
 typedef struct node {

@@ -31,6 +31,7 @@ enum {
     FULL = 70,     /* jobs that have as many runs as they may */
     FULL_RUNS = 3, /* of each of them */
     DEFINITIONS = 600,
+    RELOADS = 1000,
     MEMBERS = 20000, /* of a batch */
     WAIT_MS = NODE_WAIT_MS
 };
@@ -670,6 +671,59 @@ static void old_definitions_go_in_several_looks(void **state)
     stop_node(&n);
 }
 
+static bool count_value(const dibs_state_item *item, void *arg)
+{
+    (void)item;
+    ++*(int *)arg;
+    return true;
+}
+
+/* All values of the board, when nothing is left to be cleaned up. */
+static int count_settled(world *w)
+{
+    int count = 0;
+
+    await_members(w, KEY("old/reloaded"), 0);
+    CHECK(DIBS_OK, dibs_state_list(w->keep, KEY(""), count_value, &count, err));
+    return count;
+}
+
+/* A program with a job that is another with each version. */
+static void reload(world *w, int version)
+{
+    dibs_jobs *jobs;
+    char text[32];
+
+    (void)snprintf(text, sizeof(text), "version %d", version);
+    CHECK(DIBS_OK,
+          dibs_jobs_open(w->other,
+                         DIBS_JOBS_OPTS(.set = "reloads", .version = version),
+                         &jobs, err));
+    CHECK(DIBS_OK, dibs_jobs_add(jobs, "reloaded", note_first, NULL,
+                                 DIBS_JOB_OPTS(.description = text), err));
+    CHECK(DIBS_OK, dibs_jobs_publish(jobs, err));
+    dibs_jobs_close(jobs);
+}
+
+static void reload_grows_nothing(void **state)
+{
+    world *w = *state;
+    int before;
+    node n;
+
+    open_node(&n, w, 2 * TTL_MS, 0);
+    publish(&n);
+    start_node(&n);
+    await_members(w, KEY("nodes"), 1);
+    reload(w, 1);
+    reload(w, 2);
+    before = count_settled(w);
+    for (int i = 3; i <= RELOADS; i++)
+        reload(w, i);
+    assert_int_equal(count_settled(w), before);
+    stop_node(&n);
+}
+
 /* ---- batches */
 
 /* The run was ready before the sweep began; the members go with some 80 commits. */
@@ -770,6 +824,7 @@ int main(void)
         WORLD_TEST(a_long_history_is_in_no_runs_way),
         WORLD_TEST(a_node_that_drops_definitions_stops),
         WORLD_TEST(old_definitions_go_in_several_looks),
+        WORLD_TEST(reload_grows_nothing),
         WORLD_TEST(a_batch_that_is_gone_is_in_no_runs_way),
         WORLD_TEST(a_wait_for_a_batch_outlasts_a_blip),
         WORLD_TEST(a_large_batch_is_counted_once),

@@ -36,6 +36,40 @@ static void test_fan_in_once(void **unused)
     done();
 }
 
+/* As many as there can be: all run together, each end is asked whether it is the last. */
+static void test_fan_in_of_all_once(void **unused)
+{
+    static dibs__step wide[DIBS__JOB_STEPS_MAX];
+    static char names[DIBS__JOB_STEPS_MAX][8];
+    const size_t last = DIBS__JOB_STEPS_MAX - 1;
+
+    (void)unused;
+    make_job(1);
+    for (size_t i = 0; i <= last; i++) {
+        (void)snprintf(names[i], sizeof(names[i]), "s%zu", i);
+        wide[i] = steps[A];
+        wide[i].name = names[i];
+    }
+    for (size_t i = 0; i < last; i++)
+        wide[last].needs[i / 64] |= UINT64_C(1) << (i % 64);
+    wide[last].need_names.count = last;
+    job.steps = wide;
+    job.step_count = last + 1;
+    begin_run("j.1");
+    for (size_t i = 0; i < last; i++)
+        claim(i);
+    for (size_t i = 0; i < last; i++) {
+        expect(last, DIBS__STATE_PENDING);
+        end(i, &well);
+    }
+    expect(last, DIBS__STATE_READY);
+    claim(last);
+    end(last, &well);
+    expect_run(DIBS__STATE_OK);
+    assert_int_equal(run.steps[last].attempt, 1);
+    done();
+}
+
 static void fail_a(dibs__on_failure policy)
 {
     make_job(5);
@@ -839,6 +873,7 @@ int main(void)
         cmocka_unit_test(test_peer_two_sweepers_one_loss),
         cmocka_unit_test(test_peer_deadline_counts_on_retry),
         cmocka_unit_test(test_fan_in_once),
+        cmocka_unit_test(test_fan_in_of_all_once),
         cmocka_unit_test(test_policies_of_failure),
         cmocka_unit_test(test_when_failed),
         cmocka_unit_test(test_retry_and_backoff),
