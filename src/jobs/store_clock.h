@@ -2,7 +2,7 @@
  *
  * Records say when something began and ended, on the store's clock, and an error of a moment in
  * them breaks no rule: where one would, the commit names the moment. So a node counts on from
- * an answer that it has just had, and asks only when it has none. What it tells is never
+ * an answer that it has just had, and asks only when it has none. Its answer is never
  * ahead of the store, and does not go back by a second or less, so that no end is before
  * its beginning. */
 /* SPDX-License-Identifier: MIT */

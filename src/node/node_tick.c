@@ -216,8 +216,8 @@ static void read_states(dibs__node *node, tick_list *list)
         read_one_by_one(node, list);
 }
 
-/* The definitions that are in no file of this node, in one request. Those that it does not
- * find are asked for one by one, and their ticks say why. */
+/* The definitions that are in no file of this node, in one request. It asks for the
+ * others one by one, and their ticks say why. */
 static void read_definitions(dibs__node *node, const tick_list *list)
 {
     const char *jobs[TICKS_MAX], *hashes[TICKS_MAX];
