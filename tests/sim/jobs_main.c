@@ -722,6 +722,19 @@ static void hear_renewal(world *w, const event *ev)
             w->trees[i].valid_until = until;
 }
 
+/* Ticks are due at full seconds of the store's clock. Every second death is within 10 ms of
+ * one: before its commit, while it is under way, or before the answer. */
+static dibsx_nsec choose_death(world *w)
+{
+    dibsx_nsec at = w->now + span(w, 4000, 20000);
+    int64_t after_us = (wall_us(w) + (at - w->now) / 1000) % 1000000;
+
+    if (!chance(w, 500))
+        return at;
+    w->at_ticks++;
+    return at - after_us * 1000 - 10 * DIBSX_MS + span(w, 0, 20);
+}
+
 /* The process of a node dies; its guards see to the trees, by the end of belief. */
 static void kill_node(world *w, int who)
 {
@@ -731,9 +744,7 @@ static void kill_node(world *w, int who)
             w->trees[i].valid_until = w->now;
     leave_board(w, who);
     w->nodes[who].stopped_until = w->now + span(w, 0, 8000);
-    add(w, (event){.kind = DEATH,
-                   .at = w->now + span(w, 4000, 20000),
-                   .who = who});
+    add(w, (event){.kind = DEATH, .at = choose_death(w), .who = who});
 }
 
 static void handle_store(world *w, event *ev)
@@ -880,9 +891,7 @@ static void begin_world(world *w, uint64_t seed, int planted)
         add(w, (event){.kind = WAKE, .at = w->now + span(w, 0, 90), .who = i});
         if (w->calm)
             continue;
-        add(w, (event){.kind = DEATH,
-                       .at = w->now + span(w, 4000, 20000),
-                       .who = i});
+        add(w, (event){.kind = DEATH, .at = choose_death(w), .who = i});
         add(w, (event){.kind = STOP,
                        .at = w->now + span(w, 4000, 20000),
                        .who = i});
@@ -903,7 +912,7 @@ static void end_world(world *w)
 
 static world the_world;
 static uint64_t ended[DIBS__STATES], taken_over, held, refused;
-static uint64_t rings, lost_rings, looks;
+static uint64_t rings, lost_rings, looks, at_ticks;
 
 static const char *run_one(uint64_t seed, int planted, dibsx_nsec *at)
 {
@@ -932,6 +941,7 @@ static const char *run_one(uint64_t seed, int planted, dibsx_nsec *at)
     rings += w->rings;
     lost_rings += w->lost_rings;
     looks += w->looks;
+    at_ticks += w->at_ticks;
     end_world(w);
     return w->wrong;
 }
@@ -943,10 +953,11 @@ static int report(uint64_t seeds)
         printf(", %llu %s", (unsigned long long)ended[i],
                dibs__run_state_name((dibs__run_state)i));
     printf("; %llu taken over, %llu held, %llu results refused, %llu looks, "
-           "%llu of %llu rings lost\n",
+           "%llu of %llu rings lost, %llu deaths at a tick\n",
            (unsigned long long)taken_over, (unsigned long long)held,
            (unsigned long long)refused, (unsigned long long)looks,
-           (unsigned long long)lost_rings, (unsigned long long)rings);
+           (unsigned long long)lost_rings, (unsigned long long)rings,
+           (unsigned long long)at_ticks);
     dibs__zone_free(utc);
     return 0;
 }

@@ -167,6 +167,7 @@ typedef struct world {
     bool clear; /* rings are not lost, late or repeated */
     dibsx_nsec bell_down_until;
     uint64_t rings, lost_rings, looks;
+    uint64_t at_ticks; /* deaths that are planned for a tick */
     dibsx_prng prng;
     dibsx_nsec now;
     int64_t shift_us; /* of the store's clock */
