@@ -57,7 +57,8 @@ void script_fini(script *sc);
 /* The subject's part, from open to close, faults or not. */
 void script_run(script *sc);
 
-/* Its part with a store that coordinates (script_coord.c), on an open client. */
+/* Its part with a store that coordinates (script_coord.c, script_queue.c), on an open
+ * client. */
 void script_coord(script *sc, dibs_client *cl);
 
 /* Without faults: the names can be had again in time, and the peer is well. */

@@ -2,34 +2,26 @@
  * names of this run, and what the peer sees of it. See script.h. */
 /* SPDX-License-Identifier: MIT */
 #include "faults.h"
-#include "script.h"
+#include "script_part.h"
 
 #include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
 
-/* A wait that the faults hinder ends soon. */
-#define BRIEF_MS pace_ms(200)
-
-/* For the peer, which no fault hinders. */
-#define LONG_MS pace_ms(3000)
-
 #define EVENT   "event"
 #define MESSAGE "message"
 #define HEIR    "heir"
 
-typedef char coord_name[48];
-
-static void name_thing(const script *sc, const char *noun, coord_name out)
+void name_thing(const script *sc, const char *noun, coord_name out)
 {
     snprintf(out, sizeof(coord_name), "loops-%s%u", noun,
              sc->turn % COORD_NAMES);
 }
 
-/* The answer to a wait. Threads that no call wakes keep no lease: LOST is true then. */
-static void
-told_wait(script *sc, const char *step, dibs_status rc, const dibs_error *err)
+/* Threads that no call wakes keep no lease: LOST is true then. */
+void told_wait(script *sc, const char *step, dibs_status rc,
+               const dibs_error *err)
 {
     script_told(sc, step, rc, rc == DIBS_LOST ? DIBS_LOST : DIBS_TIMEOUT, err);
 }
@@ -490,6 +482,62 @@ static void follow_events(script *sc, dibs_client *cl)
     dibs_unsubscribe(sub);
 }
 
+/* What is trimmed is gone for the peer, and no more. */
+static void expect_trimmed(script *sc, const char *called, uint64_t last,
+                           dibs_status rc, uint64_t gone)
+{
+    dibs_topic_state state = {0};
+    dibs_error err = {0};
+    dibs_status seen;
+
+    faults_take_part(false);
+    seen = dibs_events_show(sc->peer, called, &state, &err);
+    if (seen != DIBS_OK)
+        script_breach_of(sc, seen, "%s: the peer cannot look: %s", called,
+                         err.message);
+    else if (state.last != last || (rc == DIBS_OK && state.first != last) ||
+             (rc == DIBS_OK && gone == 0))
+        script_breach(sc,
+                      "%s: trim: %s, %" PRIu64
+                      " gone, and the peer sees %" PRIu64 " to %" PRIu64
+                      ", not up to %" PRIu64,
+                      called, dibs_status_name(rc), gone, state.first,
+                      state.last, last);
+    faults_take_part(true);
+}
+
+/* Two events of the peer, of which the first one goes. */
+static void trim_events(script *sc, dibs_client *cl)
+{
+    uint64_t first = 0, last = 0, gone = 0;
+    dibs_error err = {0};
+    dibs_status rc;
+    coord_name called;
+
+    name_thing(sc, "trimmed", called);
+    faults_take_part(false);
+    rc = dibs_events_append(sc->peer, called, EVENT, strlen(EVENT), NULL,
+                            &first, &err);
+    if (rc == DIBS_OK)
+        rc = dibs_events_append(sc->peer, called, EVENT, strlen(EVENT), NULL,
+                                &last, &err);
+    faults_take_part(true);
+    if (rc != DIBS_OK) {
+        script_breach_of(sc, rc, "%s: the peer cannot append: %s", called,
+                         err.message);
+        return;
+    }
+    rc = dibs_events_trim(cl, called, first, &gone, &err);
+    script_told(sc, "trim", rc, DIBS_OK, &err);
+    expect_trimmed(sc, called, last, rc, gone);
+    faults_take_part(false);
+    rc = dibs_events_trim(sc->peer, called, last, NULL, &err);
+    if (rc != DIBS_OK)
+        script_breach_of(sc, rc, "%s: the peer cannot trim: %s", called,
+                         err.message);
+    faults_take_part(true);
+}
+
 static void hear_message(script *sc, dibs_client *cl)
 {
     dibs_listener *listener = NULL;
@@ -513,84 +561,11 @@ static void hear_message(script *sc, dibs_client *cl)
     dibs_listener_free(listener);
 }
 
-/* ---- the queue */
-
-/* The peer drops what an earlier run of this called has left. */
-static void clear_queue(script *sc, const char *called)
-{
-    dibs_error err = {0};
-    dibs_status rc;
-
-    faults_take_part(false);
-    rc = dibs_queue_purge(sc->peer, called,
-                          DIBS_ITEM_READY | DIBS_ITEM_LATER | DIBS_ITEM_OUT,
-                          NULL, &err);
-    if (rc != DIBS_OK && rc != DIBS_NOTFOUND)
-        script_breach_of(sc, rc, "%s: the peer cannot purge: %s", called,
-                         err.message);
-    faults_take_part(true);
-}
-
-/* An ack that was accepted leaves nothing out. */
-static void is_acked(script *sc, const char *called)
-{
-    dibs_queue_info info = {.size = sizeof(info)};
-    dibs_error err = {0};
-    dibs_status rc;
-
-    faults_take_part(false);
-    rc = dibs_queue_stats(sc->peer, called, &info, &err);
-    if (rc != DIBS_OK || info.out > 0 || info.acked == 0)
-        script_breach_of(sc, rc,
-                         "%s: acked, and the peer sees %s, %" PRIu64
-                         " out, %" PRIu64 " acked",
-                         called, dibs_status_name(rc), info.out, info.acked);
-    faults_take_part(true);
-}
-
-static void work_item(script *sc, dibs_queue *queue, const char *called)
-{
-    dibs_item *item = NULL;
-    dibs_error err = {0};
-    dibs_status rc = dibs_queue_push(queue, "x", 1, NULL, NULL, &err);
-
-    script_told(sc, "push", rc, DIBS_OK, &err);
-    rc = dibs_queue_reserve(queue, BRIEF_MS, &item, &err);
-    told_wait(sc, "reserve", rc, &err);
-    if (rc == DIBS_OK) {
-        rc = dibs_item_ack(item, &err);
-        script_told(sc, "ack", rc, DIBS_LOST, &err);
-        if (rc == DIBS_OK)
-            is_acked(sc, called);
-    } else if (item) {
-        script_breach(sc, "%s: failed, and there is an item", called);
-    }
-    dibs_item_free(item);
-}
-
-static void use_queue(script *sc, dibs_client *cl)
-{
-    dibs_queue *queue = NULL;
-    dibs_error err = {0};
-    dibs_status rc;
-    coord_name called;
-
-    name_thing(sc, "items", called);
-    clear_queue(sc, called);
-    rc = dibs_queue_new(cl, called, NULL, &queue, &err);
-    if (script_told(sc, "queue new", rc, DIBS_OK, &err) == DIBS_OK)
-        work_item(sc, queue, called);
-    dibs_queue_free(queue);
-}
-
-typedef void primitive(script *sc, dibs_client *cl);
-
-static primitive *const primitives[] = {watch_value,   lead,
-                                        hand_on,       watch_leader,
-                                        join_group,    open_latch,
-                                        take_token,    break_circuit,
-                                        follow_events, hear_message,
-                                        use_queue,     check_health};
+static primitive *const primitives[] = {
+    watch_value,  lead,        hand_on,       watch_leader,  join_group,
+    open_latch,   take_token,  break_circuit, follow_events, trim_events,
+    hear_message, use_queue,   push_batch,    nack_item,     bury_item,
+    detach_item,  check_health};
 
 enum { PRIMITIVES = sizeof(primitives) / sizeof(primitives[0]) };
 
