@@ -4,71 +4,167 @@
 #   check_queue.py FOLDER     one line for each breach; 1 when there are some
 #
 # It knows what was pushed, what was done, and what each process was told; of the store
-# it believes no more than the counts at the end, which have to agree with that.
+# it believes no more than the counts and the dead letters at the end, which have to agree
+# with that.
 import sys
 
 from witness_db import breaches, number, open_db, print_breaches, print_sum
 
-# `how` is what a process was told: 0 nothing, 1 yes, 2 no, 3 that nobody knows.
+# `how` is what a process was told: 0 nothing, 1 yes, 2 no, 3 that nobody knows; of a redrive
+# 4: there is no such letter. `verb` is how a delivery was to end: 0 ack, 1 nack, 2 dead.
+# `ended` has the last delivery of each item; `item` all items that anybody saw, `chain`
+# those of each push: more than one only by redrives.
+PREPARE = """
+CREATE TEMP TABLE ended AS SELECT queue, id, seq, fence, attempt, verb FROM
+    (SELECT *, row_number() OVER (PARTITION BY queue, id ORDER BY fence DESC) AS r FROM effect)
+    WHERE r = 1;
+CREATE INDEX temp.ended_item ON ended (queue, id);
+CREATE INDEX temp.ended_seq ON ended (seq);
+CREATE TEMP TABLE item AS SELECT queue, id, seq FROM ended UNION SELECT queue, id, seq FROM letter;
+CREATE TEMP TABLE chain AS SELECT item.seq, min(item.id) AS first, max(item.id) AS last, count(*) AS items,
+    (SELECT count(*) FROM redrive r WHERE r.seq = item.seq AND r.how = 1) AS certain,
+    (SELECT count(*) FROM redrive r WHERE r.seq = item.seq AND r.how IN (0, 1, 3)) AS possible
+    FROM item GROUP BY item.seq;
+CREATE INDEX temp.chain_seq ON chain (seq);
+"""
+
+# A timer of a store may count milliseconds.
+ROUND_US = 1000
+
 # A breach, and a query whose rows are its cases.
 CHECKS = [
-    ('lost: a push was answered, and nobody did its item',
-     """SELECT seq, id FROM push WHERE how = 1 AND NOT EXISTS
-        (SELECT 1 FROM effect e WHERE e.seq = push.seq)"""),
-    ('accepted twice: the ack of an item was answered OK more than once',
-     "SELECT queue, id, count(*) FROM told WHERE how = 1 GROUP BY queue, id HAVING count(*) > 1"),
-    ('delivered after it was accepted',
-     """SELECT e.queue, e.id, e.fence FROM told t JOIN effect e
-        ON e.queue = t.queue AND e.id = t.id WHERE t.how = 1 AND e.fence > t.fence"""),
+    ('lost: a push was answered, and its item was neither accepted nor is it dead',
+     """SELECT seq, id FROM push WHERE how = 1
+        AND NOT EXISTS (SELECT 1 FROM ended e WHERE e.seq = push.seq AND e.verb = 0)
+        AND NOT EXISTS (SELECT 1 FROM letter l WHERE l.seq = push.seq)"""),
+    ('lost: an item was nacked, and did not come back',
+     """SELECT queue, id, fence FROM ended e WHERE verb = 1
+        AND NOT EXISTS (SELECT 1 FROM letter l WHERE l.queue = e.queue AND l.id = e.id)"""),
+    ('lost: a dead letter is gone, and nobody has redriven it',
+     """SELECT queue, id, fence FROM ended e WHERE verb = 2
+        AND NOT EXISTS (SELECT 1 FROM letter l WHERE l.queue = e.queue AND l.id = e.id)
+        AND NOT EXISTS (SELECT 1 FROM redrive r WHERE r.queue = e.queue AND r.id = e.id AND r.how IN (0, 1, 3))"""),
+    ('redrive: a dead letter was not there', 'SELECT queue, id, seq FROM redrive WHERE how = 4'),
+    ('redrive: a letter was redriven, and is dead as before',
+     """SELECT r.queue, r.id, r.seq FROM redrive r JOIN letter l
+        ON l.queue = r.queue AND l.id = r.id WHERE r.how = 1"""),
+    ('redrive: it made no item', 'SELECT seq, first, items, certain FROM chain WHERE items < 1 + certain'),
+    ('accepted twice: acks of one push were answered OK more than once',
+     """SELECT e.seq, count(*) FROM told t JOIN effect e
+        ON e.queue = t.queue AND e.id = t.id AND e.fence = t.fence
+        WHERE t.how = 1 AND t.verb = 0 GROUP BY e.seq HAVING count(*) > 1"""),
+    ('accepted, and a dead letter too',
+     """SELECT l.seq, e.id, l.id FROM letter l JOIN ended e ON e.seq = l.seq WHERE e.verb = 0"""),
+    ('delivered after it was accepted or dead',
+     """SELECT e.queue, e.id, e.fence FROM told t JOIN effect e ON e.queue = t.queue
+        AND e.id = t.id WHERE t.how = 1 AND t.verb IN (0, 2) AND e.fence > t.fence"""),
     ('one delivery, done twice',
      "SELECT queue, id, fence FROM effect GROUP BY queue, id, fence HAVING count(*) > 1"),
-    ('accepted without an effect',
+    ('settled without an effect',
      """SELECT queue, id, fence FROM told t WHERE how = 1 AND NOT EXISTS
         (SELECT 1 FROM effect e WHERE e.queue = t.queue AND e.id = t.id AND e.fence = t.fence)"""),
-    ('a push made two items',
-     "SELECT seq, min(id), max(id) FROM effect GROUP BY seq HAVING min(id) < max(id)"),
+    ('a push made two items', 'SELECT seq, first, last FROM chain WHERE items > 1 + possible'),
     ('a push was told another id',
-     """SELECT push.seq, push.id, e.id FROM push JOIN effect e ON e.seq = push.seq
-        WHERE push.how = 1 AND push.id <> e.id"""),
+     """SELECT push.seq, push.id, first FROM push JOIN chain ON chain.seq = push.seq
+        WHERE push.how = 1 AND push.id <> first"""),
     ('an item that nobody pushed',
-     """SELECT e.queue, e.id, e.seq FROM effect e LEFT JOIN push ON push.seq = e.seq
-        WHERE push.seq IS NULL OR push.queue <> e.queue"""),
+     """SELECT item.queue, item.id, item.seq FROM item LEFT JOIN push ON push.seq = item.seq
+        WHERE push.seq IS NULL OR push.queue <> item.queue"""),
     ('a push that was refused made an item',
-     "SELECT push.seq, e.id FROM push JOIN effect e ON e.seq = push.seq WHERE push.how = 2"),
-    # All has been accepted, and nothing is delivered after that: so the last token was it.
-    ('the consumer whose ack was accepted was told that it was not',
-     """SELECT t.queue, t.id, t.fence FROM told t JOIN
-        (SELECT queue, id, max(fence) AS fence FROM effect GROUP BY queue, id) e
-        ON e.queue = t.queue AND e.id = t.id AND e.fence = t.fence WHERE t.how = 2"""),
+     "SELECT push.seq, first FROM push JOIN chain ON chain.seq = push.seq WHERE push.how = 2"),
+    # Nothing is delivered after the end of an item: so its last token was accepted, but for
+    # an item that died with its consumer.
+    ('the consumer whose word was accepted was told that it was not',
+     """SELECT t.queue, t.id, t.fence FROM told t JOIN ended e ON e.queue = t.queue AND e.id = t.id
+        AND e.fence = t.fence WHERE t.how = 2 AND NOT EXISTS (SELECT 1 FROM letter l
+        WHERE l.queue = t.queue AND l.id = t.id AND l.reason <> t.fence)"""),
+    ('dead without a reason: no consumer gave it up, and it had attempts left',
+     """SELECT l.queue, l.id, l.attempts FROM letter l JOIN push ON push.seq = l.seq
+        WHERE (push.tries = 0 OR l.attempts <> push.tries) AND NOT EXISTS (SELECT 1 FROM effect e
+        WHERE e.queue = l.queue AND e.id = l.id AND e.fence = l.reason AND e.verb = 2)"""),
+    ('dead for a reason that its consumer was not told',
+     """SELECT l.queue, l.id, l.reason FROM letter l JOIN told t ON t.queue = l.queue
+        AND t.id = l.id AND t.fence = l.reason WHERE t.how = 2"""),
+    ('dead: the attempts of the letter are not those of its last delivery',
+     """SELECT l.queue, l.id, l.attempts, e.attempt FROM letter l JOIN effect e
+        ON e.queue = l.queue AND e.id = l.id AND e.fence = l.reason WHERE l.attempts <> e.attempt"""),
+    ('attempts: more than the item may have',
+     """SELECT e.queue, e.id, e.attempt FROM effect e JOIN push ON push.seq = e.seq
+        WHERE push.tries > 0 AND e.attempt > push.tries"""),
+    # Those that were lost are counted apart.
+    ('attempts: they do not count the nacks',
+     """SELECT queue, id, fence, attempt, lost, certain, possible FROM (SELECT e.*,
+        (SELECT count(*) FROM told t WHERE t.queue = e.queue AND t.id = e.id AND t.fence < e.fence
+            AND t.how = 1 AND t.verb = 1) AS certain,
+        (SELECT count(*) FROM effect n WHERE n.queue = e.queue AND n.id = e.id AND n.fence < e.fence
+            AND n.verb = 1 AND NOT EXISTS (SELECT 1 FROM told t WHERE t.queue = n.queue
+            AND t.id = n.id AND t.fence = n.fence AND t.how = 2)) AS possible FROM effect e)
+        WHERE attempt - lost - 1 < certain OR attempt - lost - 1 > possible"""),
+    ('attempts: a later delivery has a lower number',
+     """SELECT queue, id, fence, attempt, before FROM (SELECT queue, id, fence, attempt, lag(attempt)
+        OVER (PARTITION BY queue, id ORDER BY fence) AS before FROM effect) WHERE attempt < before"""),
+    ('a fence does not rise: a delivery was worked on after a later one',
+     """SELECT queue, id, fence, before FROM (SELECT queue, id, fence, lag(fence)
+        OVER (PARTITION BY queue, id ORDER BY number) AS before FROM effect) WHERE fence < before"""),
+    ('early: a nacked item came back before its delay',
+     f"""SELECT e.queue, e.id, n.fence, t.sent_us + e.delay_ms * 1000 - n.at_us AS early_us
+        FROM told t JOIN effect e ON e.queue = t.queue AND e.id = t.id AND e.fence = t.fence
+        JOIN effect n ON n.queue = e.queue AND n.id = e.id AND n.fence > e.fence
+        WHERE t.how = 1 AND e.verb = 1 AND n.at_us < t.sent_us + e.delay_ms * 1000 - {ROUND_US}"""),
+    ('early: an item was delivered before the delay of its push',
+     f"""SELECT e.queue, e.id, e.fence FROM push JOIN effect e ON e.seq = push.seq WHERE push.how = 1
+        AND push.delay_ms > 0 AND e.at_us < push.sent_us + push.delay_ms * 1000 - {ROUND_US}"""),
     ('pushes of one process are not in order',
      """SELECT seq, id, before FROM (SELECT seq, id, lag(id) OVER
         (PARTITION BY queue, who ORDER BY seq) AS before FROM push WHERE how = 1)
         WHERE id <= before"""),
+    # A retry, delayed or not, holds up the line; what is redriven is a new item at the end.
     ('the serial queue was not done in order',
-     """SELECT id, before FROM (SELECT id, lag(id) OVER (ORDER BY number) AS before FROM
-        (SELECT id, number, row_number() OVER (PARTITION BY id ORDER BY fence DESC) AS r
-         FROM effect WHERE queue = 1) WHERE r = 1) WHERE id <= before"""),
+     """SELECT id, before FROM (SELECT id, lag(id) OVER (ORDER BY number) AS before
+        FROM effect WHERE queue = 1) WHERE id < before"""),
     ('left: items are in the queue at the end',
-     "SELECT queue, ready, later, out, dead FROM final WHERE ready + later + out + dead > 0"),
+     "SELECT queue, ready, later, out FROM final WHERE ready + later + out > 0"),
+    ('left: the store counts other dead letters than it shows',
+     """SELECT queue, dead FROM final
+        WHERE dead <> (SELECT count(*) FROM letter l WHERE l.queue = final.queue)"""),
     ('the counts of the store are not those of the witness',
-     """SELECT queue, pushed, acked, done FROM (SELECT queue, pushed, acked,
-        (SELECT count(DISTINCT id) FROM effect e WHERE e.queue = final.queue) AS done
-        FROM final) WHERE pushed <> acked OR acked <> done"""),
+     """SELECT queue, pushed, acked, made, done FROM (SELECT queue, pushed, acked,
+        (SELECT count(DISTINCT seq) FROM item WHERE item.queue = final.queue) AS made,
+        (SELECT count(*) FROM ended e WHERE e.queue = final.queue AND e.verb = 0) AS done
+        FROM final) WHERE pushed <> made OR acked <> done"""),
+    ('the counts of nacks and deaths are not those of the witness',
+     """SELECT queue, nacked, nacks, died, deaths FROM (SELECT queue, nacked, died, dead,
+        (SELECT count(*) FROM told t WHERE t.queue = final.queue AND t.how = 1 AND t.verb = 1) AS nacks,
+        (SELECT count(*) FROM effect e WHERE e.queue = final.queue AND e.verb = 1) AS wanted,
+        dead + (SELECT count(*) FROM redrive r WHERE r.queue = final.queue AND r.how = 1) AS deaths,
+        dead + (SELECT count(*) FROM redrive r WHERE r.queue = final.queue AND r.how IN (0, 1, 3)) AS most
+        FROM final) WHERE nacked NOT BETWEEN nacks AND wanted OR died NOT BETWEEN deaths AND most"""),
     ('nothing was done', "SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM told WHERE how = 1)"),
 ]
 
-INDEXES = {'effect_item': 'effect (queue, id, fence)', 'effect_seq': 'effect (seq)'}
+INDEXES = {'effect_item': 'effect (queue, id, fence)', 'effect_seq': 'effect (seq)',
+           'told_item': 'told (queue, id, fence)', 'redrive_seq': 'redrive (seq)',
+           'letter_seq': 'letter (seq)', 'letter_item': 'letter (queue, id)'}
+
+
+def prepare(db):
+    db.executescript(PREPARE)
+    return db
 
 
 def main(folder):
-    db = open_db(folder, INDEXES)
+    db = prepare(open_db(folder, INDEXES))
     found = breaches(db, CHECKS)
     print_breaches(found)
     pushes = number(db, 'SELECT count(*) FROM push')
     effects = number(db, 'SELECT count(*) FROM effect')
-    again = effects - number(db, 'SELECT count(*) FROM (SELECT DISTINCT queue, id FROM effect)')
+    again = effects - number(db, 'SELECT count(*) FROM ended')
     print(f'{pushes} pushes, of which {number(db, "SELECT count(*) FROM push WHERE how <> 1")} without '
           f'an answer; {again} deliveries were not the first')
+    print(f'{number(db, "SELECT sum(nacked) FROM final")} nacks, '
+          f'{number(db, "SELECT sum(died) FROM final")} deaths, '
+          f'{number(db, "SELECT count(*) FROM redrive WHERE how = 1")} redrives, '
+          f'{number(db, "SELECT count(*) FROM push WHERE delay_ms > 0")} delayed pushes')
     print_sum(db, found, pushes + effects, effects)
     return 1 if found else 0
 

@@ -14,6 +14,7 @@
 #include "store/store.h"
 #include "witness.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <getopt.h>
 #include <poll.h>
@@ -33,7 +34,8 @@ enum { PRODUCERS = POOL_FEEDERS + LINE_FEEDERS, MEN = CONSUMERS + PRODUCERS };
  * lost however often comes back. */
 enum { POOL_CAP = 10000, LINE_CAP = 100 };
 enum { TTL_MS = 1000, DRAIN_MS = 150000, NEVER = 1000000 };
-enum { LEAST = 200 }; /* items, however slow the machine is */
+enum { LEAST = 200 };  /* items, however slow the machine is */
+enum { PEEKED = 100 }; /* dead letters of a look */
 
 typedef struct man {
     pid_t pid; /* 0: none */
@@ -208,11 +210,13 @@ static bool make_queues(void)
         dibs__queue_conf conf = {.serial = i == LINE,
                                  .cap = i == LINE ? LINE_CAP : POOL_CAP,
                                  .tries = NEVER,
+                                 .deads = NEVER,
                                  .lost_max = NEVER};
 
         ok = st->ops->queue_admin->set(st, queue_names[i],
                                        DIBS__SET_SERIAL | DIBS__SET_CAP |
-                                           DIBS__SET_TRIES | DIBS__SET_LOST_MAX,
+                                           DIBS__SET_TRIES | DIBS__SET_DEADS |
+                                           DIBS__SET_LOST_MAX,
                                        &conf, soon(), &err) == DIBS_OK;
     }
     if (st && !ok)
@@ -238,10 +242,57 @@ static bool look(dibs__store *st, left all[QUEUES])
                         .ready = at.ready,
                         .later = at.later,
                         .out = at.out,
-                        .dead = at.dead};
+                        .dead = at.dead,
+                        .nacked = at.nacked,
+                        .died = at.died};
         empty = empty && at.ready + at.later + at.out == 0;
     }
     return empty;
+}
+
+typedef struct letters {
+    witness *wn;
+    int queue;
+    size_t count;
+} letters;
+
+static bool note_letter(const dibs__item_view *item, void *arg)
+{
+    letters *ls = arg;
+    char text[24] = "";
+    letter lt = {.id = item->id,
+                 .attempts = item->attempts,
+                 .lost = item->lost,
+                 .reason = strtoull(item->reason, NULL, 10)};
+
+    if (item->len < sizeof(text))
+        memcpy(text, item->data, item->len);
+    /* The library writes the headers in front, of which there are none. */
+    lt.seq = strtoull(text + !isdigit((unsigned char)text[0]), NULL, 10);
+    witness_letter(ls->wn, ls->queue, &lt);
+    ls->count++;
+    return true;
+}
+
+/* Writes down the dead letters that are left. */
+static bool note_letters(dibs__store *st, witness *wn)
+{
+    for (int i = 0; i < QUEUES; i++) {
+        letters ls = {.wn = wn, .queue = i};
+        dibs_error err = {0};
+        size_t before;
+
+        do {
+            before = ls.count;
+            if (st->ops->queue_admin->peek(st, queue_names[i], DIBS__PLACE_DEAD,
+                                           before, PEEKED, soon(), note_letter,
+                                           &ls, &err) != DIBS_OK) {
+                fprintf(stderr, "queue_ground: %s\n", err.message);
+                return false;
+            }
+        } while (ls.count == before + PEEKED);
+    }
+    return true;
 }
 
 /* ---- the run */
@@ -281,25 +332,49 @@ static bool disturb(void)
     return ok;
 }
 
+static void end_men(void)
+{
+    atomic_store(&ct->over, true);
+    for (size_t i = 0; i < MEN; i++)
+        reap(&men[i]);
+}
+
+/* All ends when nothing is left to do. A dead letter may have been redriven after that was
+ * seen: the consumers begin again then, and redrive no more. */
+static void work_off(dibs__store *st, left all[QUEUES], int64_t until_ns)
+{
+    for (;;) {
+        while (!look(st, all) && now_ns() < until_ns)
+            poll(NULL, 0, 20);
+        end_men();
+        if (look(st, all) || now_ns() >= until_ns)
+            return;
+        atomic_store(&ct->ending, true);
+        atomic_store(&ct->over, false);
+        for (size_t i = 0; i < CONSUMERS; i++)
+            start_man(i);
+    }
+}
+
 /* Nothing more is pushed, and all that was is done; then all end. */
-static bool drain(left all[QUEUES])
+static bool drain(left all[QUEUES], witness *wn)
 {
     int64_t until_ns = now_ns() + pace_ms(DRAIN_MS) * INT64_C(1000000);
     dibs__store *st;
-    bool empty = false;
+    bool noted = false;
 
     wake_man();
     atomic_store(&ct->pushed, true);
     while (are_pushing() && now_ns() < until_ns)
         poll(NULL, 0, 5);
     st = reach();
-    while (st && !(empty = look(st, all)) && now_ns() < until_ns)
-        poll(NULL, 0, 20);
-    atomic_store(&ct->over, true);
-    for (size_t i = 0; i < MEN; i++)
-        reap(&men[i]);
+    if (st) {
+        work_off(st, all, until_ns);
+        noted = note_letters(st, wn);
+    }
+    end_men();
     dibs__store_close(st);
-    return st != NULL;
+    return noted;
 }
 
 static int run_all(void)
@@ -313,7 +388,7 @@ static int run_all(void)
     if (ok) {
         start_men();
         back = disturb();
-        ok = drain(all) && back;
+        ok = drain(all, wn) && back;
     }
     driver_end();
     for (int i = 0; ok && i < QUEUES; i++)

@@ -21,6 +21,7 @@ typedef struct control {
     _Atomic uint64_t next_seq; /* the last item that somebody pushes */
     _Atomic uint64_t line;     /* ... to the line */
     atomic_bool pushed;        /* nothing more is to be pushed */
+    atomic_bool ending;        /* ... nor redriven */
     atomic_bool over;
 } control;
 
@@ -37,5 +38,19 @@ size_t draw_items(control *ct, int queue, pushed *all, size_t most);
 
 /* Work takes a while, mostly a short one: death may come in the middle. */
 void do_work(uint64_t *random);
+
+/* queue_choice.c: what is asked for of an item, by its number. Some of the pool's are
+ * delayed, and some are dead after a few attempts. */
+void choose_push(int queue, pushed *one);
+
+/* How a delivery is to end: mostly with an ack. */
+void choose_end(int queue, uint64_t *random, effect *one);
+
+/* The reason of a nack or a death, of which the checker makes out who gave it. */
+enum { REASON_ROOM = 24 };
+void write_reason(const effect *one, char out[REASON_ROOM]);
+
+/* Whether the one that made a dead letter redrives it: by chance. */
+bool wants_redrive(const control *ct, uint64_t *random, const effect *one);
 
 #endif

@@ -63,11 +63,16 @@ static void push(const program *pg, pushed *all, size_t count)
 {
     char texts[PART_BATCH][TEXT_ROOM];
     dibs_push_item items[PART_BATCH] = {{0}};
+    dibs_push_opts opts[PART_BATCH];
     dibs_pushed made[PART_BATCH] = {{0}};
     dibs_error err = {0};
+    uint64_t sent_us = wall_us();
     dibs_status rc;
 
     for (size_t i = 0; i < count; i++) {
+        opts[i] = *DIBS_PUSH_OPTS(.delay_ms = (int64_t)all[i].delay_ms,
+                                  .tries = all[i].tries);
+        items[i].opts = &opts[i];
         items[i].data = texts[i];
         items[i].len =
             (size_t)snprintf(texts[i], TEXT_ROOM, "%" PRIu64, all[i].seq);
@@ -77,6 +82,7 @@ static void push(const program *pg, pushed *all, size_t count)
     for (size_t i = 0; i < count; i++) {
         all[i].how = outcome_of(rc);
         all[i].id = rc == DIBS_OK ? made[i].id : 0;
+        all[i].sent_us = sent_us;
     }
 }
 
@@ -103,29 +109,57 @@ static bool is_valid(void *arg)
     return dibs_item_check(arg) == DIBS_OK;
 }
 
-static bool commit_effect(program *pg, dibs_item *item, const effect *done)
+static bool commit_effect(program *pg, dibs_item *item, effect *done)
 {
     bool valid;
 
     pthread_mutex_lock(&pg->mutex);
     do_work(&pg->random);
+    choose_end(pg->queue, &pg->random, done);
     valid =
         witness_effects(pg->wn, pg->queue, pg->who, done, 1, is_valid, item);
     pthread_mutex_unlock(&pg->mutex);
     return valid;
 }
 
+static dibs_status send_end(dibs_item *item, const effect *one, dibs_error *err)
+{
+    char reason[REASON_ROOM];
+
+    write_reason(one, reason);
+    if (one->end == END_NACK)
+        return dibs_item_nack(item, (int64_t)one->delay_ms, reason, err);
+    if (one->end == END_DEAD)
+        return dibs_item_dead(item, reason, err);
+    return dibs_item_ack(item, err);
+}
+
 /* While the store is away nothing is done, and the item is in hand as before. */
-static dibs_status ack(const program *pg, dibs_item *item)
+static void settle(const program *pg, dibs_item *item, effect *one)
 {
     dibs_error err = {0};
-    dibs_status rc = dibs_item_ack(item, &err);
+    dibs_status rc;
 
-    while (rc == DIBS_UNAVAIL && !atomic_load(&pg->ct->over)) {
+    for (;;) {
+        one->sent_us = wall_us();
+        rc = send_end(item, one, &err);
+        if (rc != DIBS_UNAVAIL || atomic_load(&pg->ct->over))
+            break;
         poll(NULL, 0, AGAIN_MS);
-        rc = dibs_item_ack(item, &err);
     }
-    return rc;
+    one->how = outcome_of(rc);
+}
+
+static outcome redrive(const program *pg, uint64_t id)
+{
+    uint64_t count = 0;
+    dibs_error err = {0};
+    dibs_status rc =
+        dibs_queue_redrive(pg->cl, queue_names[pg->queue], id, 0, &count, &err);
+
+    if (rc == DIBS_NOTFOUND || (rc == DIBS_OK && count != 1))
+        return OUTCOME_GONE;
+    return outcome_of(rc);
 }
 
 /* Settles itself, to know how that ended. */
@@ -135,14 +169,27 @@ static dibs_status work(dibs_item *item, void *arg)
     effect done = {.id = dibs_item_id(item),
                    .fence = dibs_item_fence(item),
                    .attempt = dibs_item_attempt(item),
+                   .lost = dibs_item_losses(item),
+                   .at_us = wall_us(),
                    .seq = strtoull(dibs_item_data(item, NULL), NULL, 10)};
+    outcome how = OUTCOME_NONE;
+    bool again;
 
     if (!commit_effect(pg, item, &done))
         return DIBS_LOST;
-    done.how = outcome_of(ack(pg, item));
+    settle(pg, item, &done);
     pthread_mutex_lock(&pg->mutex);
     witness_told(pg->wn, pg->queue, &done, 1);
+    again = wants_redrive(pg->ct, &pg->random, &done);
+    if (again)
+        witness_redrive(pg->wn, pg->queue, &done);
     pthread_mutex_unlock(&pg->mutex);
+    if (again) {
+        how = redrive(pg, done.id);
+        pthread_mutex_lock(&pg->mutex);
+        witness_redriven(pg->wn, pg->queue, &done, how);
+        pthread_mutex_unlock(&pg->mutex);
+    }
     return DIBS_LOST; /* nothing is left to do for the pool */
 }
 

@@ -1,6 +1,7 @@
 /* queue_part.c - see queue_part.h: on the steps of the store. */
 /* SPDX-License-Identifier: MIT */
 #include "queue_part.h"
+#include "queue_ground.h"
 
 #include "base/rand.h"
 #include "store/store.h"
@@ -22,6 +23,7 @@ struct queue_part {
 
     dibs__reserve ask;
     dibs__settlement settle[PART_BATCH];
+    char reasons[PART_BATCH][REASON_ROOM];
     bool open;
     dibsx_nsec valid_until;
     effect *next; /* where deliveries go */
@@ -102,18 +104,22 @@ void part_push(queue_part *pt, pushed *all, size_t count)
 {
     dibs_status rc = DIBS_FULL;
     bool again = false;
+    uint64_t sent_us = 0;
 
     for (size_t i = 0; i < count; i++) {
         int len = snprintf(pt->texts[i], TEXT_ROOM, "%" PRIu64, all[i].seq);
 
         pt->items[i] = (dibs__push_item){.data = pt->texts[i],
                                          .len = (size_t)len,
+                                         .delay_ms = (int64_t)all[i].delay_ms,
+                                         .tries = all[i].tries,
                                          .to = "",
                                          .dedup = ""};
     }
     pt->push.count = count;
     while (rc == DIBS_FULL && !atomic_load(pt->over)) {
         pt->push.number++;
+        sent_us = wall_us();
         rc = send_push(pt, &again);
         if (rc == DIBS_FULL)
             poll(NULL, 0, FULL_MS);
@@ -123,6 +129,7 @@ void part_push(queue_part *pt, pushed *all, size_t count)
                      : again       ? OUTCOME_UNSURE
                                    : OUTCOME_NOT;
         all[i].id = rc == DIBS_OK ? pt->items[i].id : 0;
+        all[i].sent_us = sent_us;
     }
     if (rc == DIBS_OK)
         return;
@@ -150,6 +157,8 @@ static void take_delivery(const dibs__delivery *delivery, void *arg)
     pt->next[pt->taken++] = (effect){.id = delivery->token.id,
                                      .fence = delivery->token.fence,
                                      .attempt = delivery->token.attempt,
+                                     .lost = delivery->lost,
+                                     .at_us = wall_us(),
                                      .seq = strtoull(text, NULL, 10)};
 }
 
@@ -211,6 +220,25 @@ static void await_ring(queue_part *pt)
         continue;
 }
 
+static void ask_to_settle(queue_part *pt, effect *all, size_t count)
+{
+    static const dibs__settle_verb verbs[] = {[END_ACK] = DIBS__ITEM_ACK,
+                                              [END_NACK] = DIBS__ITEM_NACK,
+                                              [END_DEAD] = DIBS__ITEM_DEAD};
+    uint64_t sent_us = wall_us();
+
+    pt->ask.settle_count = count;
+    for (size_t i = 0; i < count; i++) {
+        all[i].sent_us = sent_us;
+        write_reason(&all[i], pt->reasons[i]);
+        pt->settle[i] = (dibs__settlement){
+            .verb = verbs[all[i].end],
+            .token = {all[i].id, all[i].fence, all[i].attempt},
+            .ms = (int64_t)all[i].delay_ms,
+            .reason = all[i].end == END_ACK ? NULL : pt->reasons[i]};
+    }
+}
+
 void part_next(queue_part *pt, effect *all, size_t count, size_t want,
                effect *next, size_t *taken)
 {
@@ -221,11 +249,7 @@ void part_next(queue_part *pt, effect *all, size_t count, size_t want,
     pt->ask.hands = 1;
     pt->ask.want = (uint32_t)want;
     pt->ask.wait = true;
-    pt->ask.settle_count = count;
-    for (size_t i = 0; i < count; i++)
-        pt->settle[i] = (dibs__settlement){.verb = DIBS__ITEM_ACK,
-                                           .token = {all[i].id, all[i].fence,
-                                                     all[i].attempt}};
+    ask_to_settle(pt, all, count);
     pt->next = next;
     rc = send_ask(pt, &again);
     for (size_t i = 0; i < count; i++)
@@ -240,4 +264,19 @@ void part_next(queue_part *pt, effect *all, size_t count, size_t want,
     *taken = pt->taken;
     if (pt->open && pt->taken == 0)
         await_ring(pt);
+}
+
+outcome part_redrive(queue_part *pt, uint64_t id)
+{
+    dibs_error err = {0};
+    size_t count = 0;
+    dibs_status rc =
+        pt->st->ops->queue_admin->redrive(pt->st, pt->ask.queue, id, 1, soon(),
+                                          &count, &err);
+
+    if (rc == DIBS_OK && count == 1)
+        return OUTCOME_OK;
+    if (rc == DIBS_OK || rc == DIBS_NOTFOUND)
+        return OUTCOME_GONE;
+    return rc == DIBS_UNKNOWN ? OUTCOME_UNSURE : OUTCOME_NOT;
 }

@@ -18,13 +18,16 @@ queue_part *part_open(const char *url, const char *queue, int64_t ttl_ms,
                       const atomic_bool *over);
 void part_close(queue_part *pt); /* NULL is a no-op */
 
-/* Pushes up to PART_BATCH items, and sets how and id of each. */
+/* Pushes up to PART_BATCH items, and sets how, id and sent_us of each. */
 void part_push(queue_part *pt, pushed *all, size_t count);
 
-/* Acks *count items, sets how of each, and takes up to `want` others in the same step:
- * `next` has room for PART_BATCH. Waits a little when there are none. */
+/* Settles `count` items, sets how and sent_us of each, and takes up to `want` others in the
+ * same step: `next` has room for PART_BATCH. Waits a little when there are none. */
 void part_next(queue_part *pt, effect *all, size_t count, size_t want,
                effect *next, size_t *taken);
+
+/* Makes a dead letter an item again. */
+outcome part_redrive(queue_part *pt, uint64_t id);
 
 /* Whether what was taken last is this process's still; `arg` is the part. */
 bool part_is_valid(void *arg);

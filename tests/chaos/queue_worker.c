@@ -22,6 +22,7 @@ size_t draw_items(control *ct, int queue, pushed *all, size_t most)
         all[count] = (pushed){.seq = atomic_fetch_add(&ct->next_seq, 1) + 1};
         if (all[count].seq > ct->items)
             break;
+        choose_push(queue, &all[count]);
         count++;
     }
     return count;
@@ -52,6 +53,18 @@ void do_work(uint64_t *random)
     usleep((useconds_t)((*random >> 33) % WORK_US));
 }
 
+/* Some of those that it has given up are tried again. */
+static void
+redrive_some(const control *ct, witness *wn, queue_part *pt, int queue,
+             const effect *all, size_t count, uint64_t *random)
+{
+    for (size_t i = 0; i < count; i++)
+        if (wants_redrive(ct, random, &all[i])) {
+            witness_redrive(wn, queue, &all[i]);
+            witness_redriven(wn, queue, &all[i], part_redrive(pt, all[i].id));
+        }
+}
+
 int steps_consumer(const char *folder, int queue, uint64_t who)
 {
     control *ct = map_file(folder, CONTROL, sizeof(*ct));
@@ -66,9 +79,12 @@ int steps_consumer(const char *folder, int queue, uint64_t who)
         part_next(pt, hand, count, queue == POOL ? PART_BATCH : 1, next,
                   &taken);
         witness_told(wn, queue, hand, count);
+        redrive_some(ct, wn, pt, queue, hand, count, &random);
         /* What is done, is done while they are this process's. */
         count = 0;
         do_work(&random);
+        for (size_t i = 0; i < taken; i++)
+            choose_end(queue, &random, &next[i]);
         if (taken > 0 &&
             witness_effects(wn, queue, who, next, taken, part_is_valid, pt))
             for (; count < taken; count++)

@@ -4,20 +4,27 @@
 #include "witness_db.h"
 
 #include <stdlib.h>
+#include <time.h>
 
 /* The rows of `effect` are in the order of their commits. `queue`: 0 the pool, 1 the line,
- * which is serial. `how`: outcome, of witness.h. */
+ * which is serial. `how`: outcome, `verb`: ending, of witness.h. */
 static const char schema[] =
     "CREATE TABLE IF NOT EXISTS push (seq INTEGER PRIMARY KEY, queue INTEGER,"
-    " who INTEGER, how INTEGER, id INTEGER);"
+    " who INTEGER, how INTEGER, id INTEGER, delay_ms INTEGER, tries INTEGER,"
+    " sent_us INTEGER);"
     "CREATE TABLE IF NOT EXISTS effect (number INTEGER PRIMARY KEY,"
     " queue INTEGER, id INTEGER, fence INTEGER, attempt INTEGER, seq INTEGER,"
-    " who INTEGER);"
+    " who INTEGER, lost INTEGER, verb INTEGER, delay_ms INTEGER,"
+    " at_us INTEGER);"
     "CREATE TABLE IF NOT EXISTS told (queue INTEGER, id INTEGER, fence INTEGER,"
-    " how INTEGER);"
+    " how INTEGER, verb INTEGER, sent_us INTEGER);"
+    "CREATE TABLE IF NOT EXISTS redrive (queue INTEGER, id INTEGER,"
+    " seq INTEGER, how INTEGER, PRIMARY KEY (queue, id));"
+    "CREATE TABLE IF NOT EXISTS letter (queue INTEGER, id INTEGER,"
+    " seq INTEGER, attempts INTEGER, lost INTEGER, reason INTEGER);"
     "CREATE TABLE IF NOT EXISTS final (queue INTEGER, pushed INTEGER,"
     " acked INTEGER, ready INTEGER, later INTEGER, out INTEGER, dead INTEGER,"
-    " faults INTEGER);";
+    " faults INTEGER, nacked INTEGER, died INTEGER);";
 
 struct witness {
     witness_db *db;
@@ -47,22 +54,25 @@ void witness_close(witness *wn)
 void witness_push(witness *wn, int queue, uint64_t who, const pushed *all,
                   size_t count)
 {
-    static const char sql[] = "INSERT INTO push VALUES (?, ?, ?, 0, 0)";
+    static const char sql[] =
+        "INSERT INTO push VALUES (?, ?, ?, 0, 0, ?, ?, 0)";
 
     witness_db_run(wn->db, "BEGIN IMMEDIATE");
     for (size_t i = 0; i < count; i++)
-        witness_db_insert(wn->db, sql, 3, all[i].seq, (uint64_t)queue, who);
+        witness_db_insert(wn->db, sql, 5, all[i].seq, (uint64_t)queue, who,
+                          all[i].delay_ms, (uint64_t)all[i].tries);
     witness_db_run(wn->db, "COMMIT");
 }
 
 void witness_pushed(witness *wn, const pushed *all, size_t count)
 {
-    static const char sql[] = "UPDATE push SET how = ?, id = ? WHERE seq = ?";
+    static const char sql[] =
+        "UPDATE push SET how = ?, id = ?, sent_us = ? WHERE seq = ?";
 
     witness_db_run(wn->db, "BEGIN IMMEDIATE");
     for (size_t i = 0; i < count; i++)
-        witness_db_insert(wn->db, sql, 3, (uint64_t)all[i].how, all[i].id,
-                          all[i].seq);
+        witness_db_insert(wn->db, sql, 4, (uint64_t)all[i].how, all[i].id,
+                          all[i].sent_us, all[i].seq);
     witness_db_run(wn->db, "COMMIT");
 }
 
@@ -70,14 +80,15 @@ bool witness_effects(witness *wn, int queue, uint64_t who, const effect *all,
                      size_t count, bool (*is_valid)(void *arg), void *arg)
 {
     static const char sql[] =
-        "INSERT INTO effect VALUES (NULL, ?, ?, ?, ?, ?, ?)";
+        "INSERT INTO effect VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
     bool valid;
 
     witness_db_run(wn->db, "BEGIN IMMEDIATE");
     for (size_t i = 0; i < count; i++)
-        witness_db_insert(wn->db, sql, 6, (uint64_t)queue, all[i].id,
+        witness_db_insert(wn->db, sql, 10, (uint64_t)queue, all[i].id,
                           all[i].fence, (uint64_t)all[i].attempt, all[i].seq,
-                          who);
+                          who, (uint64_t)all[i].lost, (uint64_t)all[i].end,
+                          all[i].delay_ms, all[i].at_us);
     valid = is_valid(arg);
     witness_db_run(wn->db, valid ? "COMMIT" : "ROLLBACK");
     return valid;
@@ -85,21 +96,53 @@ bool witness_effects(witness *wn, int queue, uint64_t who, const effect *all,
 
 void witness_told(witness *wn, int queue, const effect *all, size_t count)
 {
-    static const char sql[] = "INSERT INTO told VALUES (?, ?, ?, ?)";
+    static const char sql[] = "INSERT INTO told VALUES (?, ?, ?, ?, ?, ?)";
 
     witness_db_run(wn->db, "BEGIN IMMEDIATE");
     for (size_t i = 0; i < count; i++)
-        witness_db_insert(wn->db, sql, 4, (uint64_t)queue, all[i].id,
-                          all[i].fence, (uint64_t)all[i].how);
+        witness_db_insert(wn->db, sql, 6, (uint64_t)queue, all[i].id,
+                          all[i].fence, (uint64_t)all[i].how,
+                          (uint64_t)all[i].end, all[i].sent_us);
     witness_db_run(wn->db, "COMMIT");
+}
+
+void witness_redrive(witness *wn, int queue, const effect *dead)
+{
+    static const char sql[] = "INSERT INTO redrive VALUES (?, ?, ?, 0)";
+
+    witness_db_insert(wn->db, sql, 3, (uint64_t)queue, dead->id, dead->seq);
+}
+
+void witness_redriven(witness *wn, int queue, const effect *dead, outcome how)
+{
+    static const char sql[] =
+        "UPDATE redrive SET how = ? WHERE queue = ? AND id = ?";
+
+    witness_db_insert(wn->db, sql, 3, (uint64_t)how, (uint64_t)queue, dead->id);
+}
+
+void witness_letter(witness *wn, int queue, const letter *lt)
+{
+    static const char sql[] = "INSERT INTO letter VALUES (?, ?, ?, ?, ?, ?)";
+
+    witness_db_insert(wn->db, sql, 6, (uint64_t)queue, lt->id, lt->seq,
+                      (uint64_t)lt->attempts, (uint64_t)lt->lost, lt->reason);
+}
+
+uint64_t wall_us(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
 }
 
 void witness_end(witness *wn, int queue, const left *at_end, uint64_t faults)
 {
     static const char sql[] =
-        "INSERT INTO final VALUES (?, ?, ?, ?, ?, ?, ?, ?)";
+        "INSERT INTO final VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
 
-    witness_db_insert(wn->db, sql, 8, (uint64_t)queue, at_end->pushed,
+    witness_db_insert(wn->db, sql, 10, (uint64_t)queue, at_end->pushed,
                       at_end->acked, at_end->ready, at_end->later, at_end->out,
-                      at_end->dead, faults);
+                      at_end->dead, faults, at_end->nacked, at_end->died);
 }
