@@ -43,6 +43,9 @@ rows=(
     "queues on a cluster|queue_ground --on cluster"
     "queues on postgres|queue_ground --on postgres"
     "queues, synchronous standby|queue_ground --on postgres-sync"
+    "queues on redis, writes lost|queue_ground --lossy --on redis"
+    "queues on sentinel async|queue_ground --lossy --on sentinel-async"
+    "queues on postgres, writes lost|queue_ground --lossy --on postgres-standby"
     "batches on sqlite|queue_ground --steps --on sqlite"
     "batches on redis|queue_ground --steps --on redis"
     "batches on postgres|queue_ground --steps --on postgres"
@@ -82,7 +85,7 @@ field() {
 
 # add_row NAME OPERATIONS HOLDS FAULTS VIOLATIONS NOT_PROMISED
 add_row() {
-    printf '%-30s %10s %9s %7s %10s %12s\n' "$@" >>"$table"
+    printf '%-32s %10s %9s %7s %10s %12s\n' "$@" >>"$table"
 }
 
 # end_run NAME FOLDER CODE WORDS...: a row for a run of a ground, whose log is beside its folder.

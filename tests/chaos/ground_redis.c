@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <sys/resource.h>
 
+enum { TAIL_BYTES = 50000 };
+
 static server sv;
 static _Atomic(int64_t) *ahead_us;
 
@@ -52,6 +54,14 @@ static bool strike_forget(int lane, uint64_t dice)
     server_kill(&sv);
     server_forget(&sv);
     return true;
+}
+
+/* What it had answered in its last moments is gone. */
+static bool strike_tail(int lane, uint64_t dice)
+{
+    (void)lane;
+    server_kill(&sv);
+    return server_lose(&sv, (size_t)(1000 + dice % TAIL_BYTES));
 }
 
 static bool restart(int lane)
@@ -162,6 +172,8 @@ static const ground_fault faults[] = {
     {"reset", "an answer is cut at a byte", 0, 0, 2, 0, px_strike_reset, NULL},
     {"forget", "kill -9 of the server, and its return with nothing", 20, 300, 1,
      FAULT_LOSSY, strike_forget, restart},
+    {"tail", "kill -9 of the server, and its return without its last writes",
+     20, 300, 1, FAULT_LOSSY | FAULT_APART, strike_tail, restart},
     {"ahead", "the server's clock is set forward, for good", 0, 0, 1,
      FAULT_LOSSY, strike_ahead, NULL},
     {0},

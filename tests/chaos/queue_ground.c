@@ -49,17 +49,30 @@ typedef struct wishes {
     int64_t seconds, kill_ms, store_ms;
     uint64_t items;
     uint64_t random;
-    bool steps;
+    bool steps, lossy;
+    const char *on;
 } wishes;
 
-static wishes ws = {.seconds = 20, .kill_ms = 200, .store_ms = 20000};
-/* The grounds that lose nothing of what they answered, and how they are killed. */
+static wishes ws = {.on = "sqlite",
+                    .seconds = 20,
+                    .kill_ms = 200,
+                    .store_ms = 20000};
+/* The grounds that lose nothing of what they answered, and how they are killed; and those
+ * that lose their last writes with each death. */
 static const driver_place places[] = {
     {"sqlite", NULL},      {"redis", "restart"},          {"cluster", "crash"},
     {"postgres", "crash"}, {"postgres-sync", "failover"}, {0},
 };
 
+static const driver_place lossy_places[] = {
+    {"redis", "tail"},
+    {"sentinel-async", "lossy"},
+    {"postgres-standby", "lossy"},
+    {0},
+};
+
 static control *ct;
+static witness *wn;
 static man men[MEN];
 static uint64_t faults;
 static size_t stopped = MEN; /* who is; MEN: nobody */
@@ -162,20 +175,6 @@ static bool are_pushing(void)
 
 /* ---- the store */
 
-/* The embedded store dies with all who have it open. */
-static bool kill_store(void)
-{
-    faults++;
-    if (!driver_is_embedded())
-        return driver_kill_server(300);
-    for (size_t i = 0; i < MEN; i++)
-        if (men[i].pid != 0)
-            kill(men[i].pid, SIGKILL);
-    for (size_t i = 0; i < MEN; i++)
-        kill_man(i);
-    return true;
-}
-
 static void cut(void)
 {
     faults++;
@@ -200,29 +199,70 @@ static dibs__store *reach(void)
     return st;
 }
 
-static bool make_queues(void)
+static bool set_queue(dibs__store *st, int queue, dibs_error *err)
+{
+    const dibs__queue_conf conf = {.serial = queue == LINE,
+                                   .cap = queue == LINE ? LINE_CAP : POOL_CAP,
+                                   .tries = NEVER,
+                                   .deads = NEVER,
+                                   .lost_max = NEVER};
+
+    return st->ops->queue_admin->set(st, queue_names[queue],
+                                     DIBS__SET_SERIAL | DIBS__SET_CAP |
+                                         DIBS__SET_TRIES | DIBS__SET_DEADS |
+                                         DIBS__SET_LOST_MAX,
+                                     &conf, soon(), err) == DIBS_OK;
+}
+
+/* Sets what the queues may do; *serial: whether the line was serial before. */
+static bool make_queues(bool *serial)
 {
     dibs__store *st = reach();
+    dibs__queue_stats at = {.ready = 0};
     dibs_error err = {0};
     bool ok = st != NULL;
 
-    for (int i = 0; ok && i < QUEUES; i++) {
-        dibs__queue_conf conf = {.serial = i == LINE,
-                                 .cap = i == LINE ? LINE_CAP : POOL_CAP,
-                                 .tries = NEVER,
-                                 .deads = NEVER,
-                                 .lost_max = NEVER};
-
-        ok = st->ops->queue_admin->set(st, queue_names[i],
-                                       DIBS__SET_SERIAL | DIBS__SET_CAP |
-                                           DIBS__SET_TRIES | DIBS__SET_DEADS |
-                                           DIBS__SET_LOST_MAX,
-                                       &conf, soon(), &err) == DIBS_OK;
-    }
+    *serial = st &&
+              st->ops->queue_admin->stats(st, queue_names[LINE], soon(), &at,
+                                          &err) == DIBS_OK &&
+              at.conf.serial;
+    for (int i = 0; ok && i < QUEUES; i++)
+        ok = set_queue(st, i, &err);
     if (st && !ok)
         fprintf(stderr, "queue_ground: %s\n", err.message);
     dibs__store_close(st);
     return ok;
+}
+
+/* Kills the server and has it return; it may have lost the settings too, which are set
+ * again. What was delivered until then was not in the order of the line. */
+static bool kill_server(void)
+{
+    uint64_t from_us = wall_us(), to_us;
+    bool serial, ok = driver_kill_server(300);
+
+    if (!ws.lossy || !ok)
+        return ok;
+    to_us = wall_us();
+    ok = make_queues(&serial);
+    if (!serial)
+        to_us = wall_us() + (uint64_t)ct->ttl_ms * 1000;
+    witness_loss(wn, from_us, to_us);
+    return ok;
+}
+
+/* The embedded store dies with all who have it open. */
+static bool kill_store(void)
+{
+    faults++;
+    if (!driver_is_embedded())
+        return kill_server();
+    for (size_t i = 0; i < MEN; i++)
+        if (men[i].pid != 0)
+            kill(men[i].pid, SIGKILL);
+    for (size_t i = 0; i < MEN; i++)
+        kill_man(i);
+    return true;
 }
 
 /* What is left in the queues; true when that is nothing. */
@@ -235,8 +275,11 @@ static bool look(dibs__store *st, left all[QUEUES])
         dibs_error err = {0};
 
         if (st->ops->queue_admin->stats(st, queue_names[i], soon(), &at,
-                                        &err) != DIBS_OK)
+                                        &err) != DIBS_OK) {
+            fprintf(stderr, "queue_ground: %s\n", err.message);
+            all[i] = (left){.out = 1}; /* what is not seen may be left */
             return false;
+        }
         all[i] = (left){.pushed = at.pushed,
                         .acked = at.acked,
                         .ready = at.ready,
@@ -275,7 +318,7 @@ static bool note_letter(const dibs__item_view *item, void *arg)
 }
 
 /* Writes down the dead letters that are left. */
-static bool note_letters(dibs__store *st, witness *wn)
+static bool note_letters(dibs__store *st)
 {
     for (int i = 0; i < QUEUES; i++) {
         letters ls = {.wn = wn, .queue = i};
@@ -357,7 +400,7 @@ static void work_off(dibs__store *st, left all[QUEUES], int64_t until_ns)
 }
 
 /* Nothing more is pushed, and all that was is done; then all end. */
-static bool drain(left all[QUEUES], witness *wn)
+static bool drain(left all[QUEUES])
 {
     int64_t until_ns = now_ns() + pace_ms(DRAIN_MS) * INT64_C(1000000);
     dibs__store *st;
@@ -370,7 +413,7 @@ static bool drain(left all[QUEUES], witness *wn)
     st = reach();
     if (st) {
         work_off(st, all, until_ns);
-        noted = note_letters(st, wn);
+        noted = note_letters(st);
     }
     end_men();
     dibs__store_close(st);
@@ -380,15 +423,14 @@ static bool drain(left all[QUEUES], witness *wn)
 static int run_all(void)
 {
     left all[QUEUES] = {{0}};
-    witness *wn = witness_open(ws.folder);
-    bool ok =
-        wn && driver_begin(ws.folder, "queue.db", ct->url) && make_queues();
-    bool back = true;
+    bool ok = wn && driver_begin(ws.folder, "queue.db", ct->url);
+    bool serial, back = true;
 
+    ok = ok && make_queues(&serial);
     if (ok) {
         start_men();
         back = disturb();
-        ok = drain(all, wn) && back;
+        ok = drain(all) && back;
     }
     driver_end();
     for (int i = 0; ok && i < QUEUES; i++)
@@ -411,6 +453,10 @@ static void usage(FILE *out)
         "postgres-sync (sqlite)\n"
         "  --steps         on the steps of the store, in batches, instead of "
         "the library\n"
+        "  --lossy         the store loses its last writes when it dies: "
+        "redis, "
+        "sentinel-async\n"
+        "                  or postgres-standby\n"
         "  --items N       ends when so many have been pushed; 0: no such "
         "end (0)\n"
         "  --seconds N     ... when so much time is over; 0: no such end "
@@ -420,11 +466,12 @@ static void usage(FILE *out)
         "  --seed N        repeats the choice of faults\n");
 }
 
-enum { ON = 1, STEPS, ITEMS, SECONDS, KILL, STORE, SEED, HELP };
+enum { ON = 1, STEPS, LOSSY, ITEMS, SECONDS, KILL, STORE, SEED, HELP };
 
 static const struct option options[] = {
     {"on", required_argument, NULL, ON},
     {"steps", no_argument, NULL, STEPS},
+    {"lossy", no_argument, NULL, LOSSY},
     {"items", required_argument, NULL, ITEMS},
     {"seconds", required_argument, NULL, SECONDS},
     {"kill-ms", required_argument, NULL, KILL},
@@ -440,7 +487,11 @@ static bool set_option(int option, const char *word)
 
     switch (option) {
     case ON:
-        return driver_choose(places, word);
+        ws.on = word;
+        return true;
+    case LOSSY:
+        ws.lossy = true;
+        return true;
     case STEPS:
         ws.steps = true;
         return true;
@@ -492,7 +543,8 @@ int main(int argc, char **argv)
             usage(stderr);
             return 2;
         }
-    if (optind + 1 != argc || (ws.items == 0 && ws.seconds == 0)) {
+    if (optind + 1 != argc || (ws.items == 0 && ws.seconds == 0) ||
+        !driver_choose(ws.lossy ? lossy_places : places, ws.on)) {
         usage(stderr);
         return 2;
     }
@@ -500,6 +552,7 @@ int main(int argc, char **argv)
     printf("queues on %s, seed %llu\n", driver_ground->name,
            (unsigned long long)ws.random);
     driver_seed(ws.random);
+    wn = witness_open(ws.folder);
     ct = map_file(ws.folder, CONTROL, sizeof(*ct));
     ct->items = ws.items ? ws.items : UINT64_MAX;
     ct->ttl_ms = pace_ms(TTL_MS);

@@ -19,9 +19,11 @@ static const char schema[] =
     "CREATE TABLE IF NOT EXISTS told (queue INTEGER, id INTEGER, fence INTEGER,"
     " how INTEGER, verb INTEGER, sent_us INTEGER);"
     "CREATE TABLE IF NOT EXISTS redrive (queue INTEGER, id INTEGER,"
-    " seq INTEGER, how INTEGER, PRIMARY KEY (queue, id));"
+    " seq INTEGER, how INTEGER);"
+    "CREATE INDEX IF NOT EXISTS redrive_item ON redrive (queue, id);"
     "CREATE TABLE IF NOT EXISTS letter (queue INTEGER, id INTEGER,"
     " seq INTEGER, attempts INTEGER, lost INTEGER, reason INTEGER);"
+    "CREATE TABLE IF NOT EXISTS loss (from_us INTEGER, to_us INTEGER);"
     "CREATE TABLE IF NOT EXISTS final (queue INTEGER, pushed INTEGER,"
     " acked INTEGER, ready INTEGER, later INTEGER, out INTEGER, dead INTEGER,"
     " faults INTEGER, nacked INTEGER, died INTEGER);";
@@ -116,7 +118,7 @@ void witness_redrive(witness *wn, int queue, const effect *dead)
 void witness_redriven(witness *wn, int queue, const effect *dead, outcome how)
 {
     static const char sql[] =
-        "UPDATE redrive SET how = ? WHERE queue = ? AND id = ?";
+        "UPDATE redrive SET how = ? WHERE queue = ? AND id = ? AND how = 0";
 
     witness_db_insert(wn->db, sql, 3, (uint64_t)how, (uint64_t)queue, dead->id);
 }
@@ -127,6 +129,12 @@ void witness_letter(witness *wn, int queue, const letter *lt)
 
     witness_db_insert(wn->db, sql, 6, (uint64_t)queue, lt->id, lt->seq,
                       (uint64_t)lt->attempts, (uint64_t)lt->lost, lt->reason);
+}
+
+void witness_loss(witness *wn, uint64_t from_us, uint64_t to_us)
+{
+    witness_db_insert(wn->db, "INSERT INTO loss VALUES (?, ?)", 2, from_us,
+                      to_us);
 }
 
 uint64_t wall_us(void)

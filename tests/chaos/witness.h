@@ -72,6 +72,9 @@ void witness_letter(witness *wn, int queue, const letter *lt);
 bool witness_effects(witness *wn, int queue, uint64_t who, const effect *all,
                      size_t count, bool (*is_valid)(void *arg), void *arg);
 
+/* What the store was told before the end of this span may be gone. */
+void witness_loss(witness *wn, uint64_t from_us, uint64_t to_us);
+
 /* What the store has at the end. */
 typedef struct left {
     uint64_t pushed, acked, ready, later, out, dead, nacked, died;

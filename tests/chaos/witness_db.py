@@ -27,8 +27,8 @@ def print_breaches(found):
         print(f'{what}: {len(rows)} times, as {rows[:SHOWN]}')
 
 
-def print_sum(db, found, operations, holds):
+def print_sum(db, found, operations, holds, lost=0):
     """The last line, of which tools/chaos.sh makes a row."""
     print(f'operations {operations}, holds {holds}, '
           f'faults {number(db, "SELECT max(faults) FROM final")}, '
-          f'violations {sum(len(rows) for _, rows in found)}, not promised 0')
+          f'violations {sum(len(rows) for _, rows in found)}, not promised {lost}')

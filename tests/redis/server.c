@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
@@ -18,7 +19,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -248,6 +251,61 @@ void server_forget(const server *sv)
 
     snprintf(path, sizeof(path), "%s/appendonlydir", sv->dir);
     hosting_remove(path);
+}
+
+/* The file to which it has appended last; "": none. */
+static void find_appended(const server *sv, char path[PATH_MAX])
+{
+    char pattern[sizeof(sv->dir) + 32];
+    struct stat about, newest = {0};
+    glob_t found = {0};
+
+    path[0] = '\0';
+    snprintf(pattern, sizeof(pattern), "%s/appendonlydir/*.incr.aof", sv->dir);
+    if (glob(pattern, 0, NULL, &found) == 0)
+        for (size_t i = 0; i < found.gl_pathc; i++)
+            if (stat(found.gl_pathv[i], &about) == 0 &&
+                about.st_mtime >= newest.st_mtime) {
+                newest = about;
+                snprintf(path, PATH_MAX, "%s", found.gl_pathv[i]);
+            }
+    globfree(&found);
+}
+
+/* The end of the last transaction that ends before there; 0: none does. A server that
+ * finds half a transaction at the end appends to it, and runs both at the next start. */
+static size_t find_end(const char *bytes, size_t before)
+{
+    static const char exec[] = "*1\r\n$4\r\nEXEC\r\n";
+    size_t len = sizeof(exec) - 1;
+
+    while (before >= len && memcmp(bytes + before - len, exec, len) != 0)
+        before--;
+    return before >= len ? before : 0;
+}
+
+bool server_lose(const server *sv, size_t bytes)
+{
+    char path[PATH_MAX];
+    struct stat about = {0};
+    size_t size, end = 0;
+    char *kept = MAP_FAILED;
+    int fd;
+
+    find_appended(sv, path);
+    fd = open(path, O_RDWR | O_CLOEXEC);
+    if (fd >= 0 && fstat(fd, &about) == 0 && about.st_size > 0)
+        kept = mmap(NULL, (size_t)about.st_size, PROT_READ, MAP_SHARED, fd, 0);
+    size = (size_t)about.st_size;
+    if (kept != MAP_FAILED) {
+        end = find_end(kept, size - (bytes < size / 8 ? bytes : size / 8));
+        munmap(kept, size);
+    }
+    if (end > 0 && ftruncate(fd, (off_t)end) != 0)
+        end = 0;
+    if (fd >= 0)
+        close(fd);
+    return end > 0;
 }
 
 void server_stop(server *sv)

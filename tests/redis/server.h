@@ -63,7 +63,10 @@ void server_await_written(const server *sv);
 
 void server_kill(server *sv); /* -9, and waits until it is gone */
 void server_forget(
-    const server *sv);           /* removes what one that was killed kept */
+    const server *sv); /* removes what one that was killed kept */
+/* Cuts off so many bytes of the end of what one that was killed kept, in whole transactions
+ * and an eighth of it at most. False: there is nothing to cut. */
+bool server_lose(const server *sv, size_t bytes);
 bool server_restart(server *sv); /* on the same ports, with what it kept */
 void server_pause(server *sv);   /* SIGSTOP: it is there and does not answer */
 void server_resume(server *sv);
