@@ -1,13 +1,8 @@
 -- fence.lua - the next fences of the database: from max(watermark + 1, time in
 -- us) on. Part of other scripts. Needs `call`; `time` is the reply to TIME.
-local format = string.format
+--include text_int
 
--- Numbers are exact below 2^53, and the year 2255.
-local function int(number)
-    return format('%.0f', number)
-end
-
--- The first of `count` in a row, as a number.
+-- The first of `count` in a row, as a number. It is exact until the year 2255.
 local function next_fences(key, time, count)
     local fence = time[1] * 1000000 + time[2]
     local last = call('GETSET', key, int(fence + count - 1))
