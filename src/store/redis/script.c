@@ -25,6 +25,7 @@ enum { TEXT_MAX = 64 * 1024 };
     X(grant_free)                                                              \
     X(hand_off)                                                                \
     X(ring_bell)                                                               \
+    X(meet_plain)                                                              \
     X(text_int)                                                                \
     X(text_time)                                                               \
     X(wait_plain)                                                              \

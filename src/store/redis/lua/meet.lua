@@ -15,6 +15,7 @@ local call = redis.call
 local OK, BUSY, TIMEOUT, LOST, STALE, NOTFOUND, MISMATCH = 0, 1, 2, 3, 4, 5, 6
 
 --include fence
+--include meet_plain
 --include tell_topic
 local count = math.floor((#KEYS - 1) / 3)
 local publish, watermark = ARGV[1], KEYS[3 * count + 1]
