@@ -505,6 +505,75 @@ static void a_clock_set_back_blocks_no_draw(void **state)
     dibs__store_close(st);
 }
 
+/* Sets the meter, and reports a call that ended well: the sum of these, and what is kept
+ * behind the newest cell. */
+static void
+report_beside(const world *w, dibs__store *st, const char *kept, char out[256])
+{
+    static const char key[] = "dibs:meter:{dibs:value:calls}";
+    const dibs__meter report = {.key = "calls",
+                                .window_ms = INT64_C(86400000),
+                                .good = 1};
+    dibs__sums sums;
+    char *text;
+
+    assert_reply(server_ask(&w->sv, "SET", key, kept, NULL), "OK");
+    CHECK(DIBS_OK, st->ops->meter->meter(st, &report,
+                                         dibsx_after_ms(dibsx_now(), TTL_MS),
+                                         &sums, err));
+    text = server_ask(&w->sv, "GET", key, NULL);
+    assert_non_null(text);
+    snprintf(out, 256, "%lld, kept %s", (long long)sums.good, text);
+    free(text);
+}
+
+static void a_meter_goes_on_with_and_without_its_sums(void **state)
+{
+    enum { HOUR_MS = 3600000 };
+    world *w = *state;
+    dibs__store *st = NULL;
+    long long now_ms = dibsx_wall_us() / 1000, newest = now_ms - HOUR_MS,
+              old = now_ms - 9 * HOUR_MS, gone = now_ms - 25 * HOUR_MS;
+    char kept[160], expected[256], got[256];
+
+    CHECK(DIBS_OK, dibs__store_open(w->url, dibsx_after_ms(dibsx_now(), TTL_MS),
+                                    &st, err));
+    snprintf(kept, sizeof(kept), "0 %lld 3 1 0 2 %lld 4 0 0 0", newest, old);
+    snprintf(expected, sizeof(expected),
+             "8, kept 0 %lld 4 1 0 2 %lld 4 0 0 0;%lld,4,0,0,0", newest, old,
+             old);
+    report_beside(w, st, kept, got);
+    assert_string_equal(got, expected);
+    /* The sums are believed, so that no cell but the newest is read. */
+    snprintf(kept, sizeof(kept), "0 %lld 3 1 0 2 %lld 4 0 0 0;%lld,40,0,0,0",
+             newest, old, old);
+    snprintf(expected, sizeof(expected),
+             "44, kept 0 %lld 4 1 0 2 %lld 4 0 0 0;%lld,40,0,0,0", newest, old,
+             old);
+    report_beside(w, st, kept, got);
+    assert_string_equal(got, expected);
+    /* The oldest cell has left the window. */
+    snprintf(kept, sizeof(kept), "0 %lld 3 1 0 2 %lld 4 0 0 0;%lld,4,0,0,0",
+             newest, gone, gone);
+    snprintf(expected, sizeof(expected), "4, kept 0 %lld 4 1 0 2;%lld,0,0,0,0",
+             newest, newest);
+    report_beside(w, st, kept, got);
+    assert_string_equal(got, expected);
+    /* The newest one is a tenth of the window old. */
+    snprintf(kept, sizeof(kept), "0 %lld 4 0 0 0;%lld,0,0,0,0", old, old);
+    snprintf(expected, sizeof(expected), " 1 0 0 0 %lld 4 0 0 0;%lld,4,0,0,0",
+             old, old);
+    report_beside(w, st, kept, got);
+    assert_memory_equal(got, "5, kept 0 ", 10);
+    assert_non_null(strstr(got, expected));
+    /* It begins later, as the clock was set back. */
+    newest = now_ms + 24LL * HOUR_MS;
+    snprintf(kept, sizeof(kept), "0 %lld 4 0 0 0;%lld,0,0,0,0", newest, newest);
+    report_beside(w, st, kept, got);
+    assert_memory_equal(got, "1, kept 0 ", 10);
+    dibs__store_close(st);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -521,6 +590,7 @@ int main(void)
         WORLD_TEST(a_deleted_value_leaves_nothing),
         WORLD_TEST(no_key_without_ttl),
         WORLD_TEST(a_clock_set_back_blocks_no_draw),
+        WORLD_TEST(a_meter_goes_on_with_and_without_its_sums),
         WORLD_TEST_FORGETFUL(a_held_lock_takes_few_bytes),
     };
 

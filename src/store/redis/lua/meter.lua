@@ -6,8 +6,10 @@
 -- one in ARGV nothing is counted.
 --
 -- The meter is a string "VERSION", then " START GOOD BAD SLOW MARKS" for each cell,
--- the newest first. It expires with the window.
-local call = redis.call
+-- the newest first; then ";OLDEST,GOOD,BAD,SLOW,MARKS": when the last of them began,
+-- and the sums of all but the newest, so that most reports read no other. Without that
+-- end, as clients of before wrote it, all cells are read. It expires with the window.
+local call, bor = redis.call, bit.bor
 local at = call('HMGET', KEYS[2], 'version', 'data')
 local version = at[1] or '0'
 local left = at[1] and call('PTTL', KEYS[2]) or -1
@@ -17,51 +19,63 @@ if version ~= ARGV[1] then
     return {0, 0, 0, 0, version, left, state}
 end
 
+--include text_int
 local window = ARGV[2] + 0
+local width = math.ceil(window / 10)
 local good, bad, slow = ARGV[3] + 0, ARGV[4] + 0, ARGV[5] + 0
+local adds = good > 0 or bad > 0
 local time = call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local cells = {}
-local was, rest = string.match(call('GET', KEYS[1]) or '', '^(%d+)(.*)$')
+local kept = call('GET', KEYS[1]) or ''
+local was, start, g, b, s, m, older, oldest, old_g, old_b, old_s, old_m =
+    kept:match('^(%d+) (%d+) (%d+) (%d+) (%d+) (%d+)' ..
+               '([%d ]*;(%d+),(%d+),(%d+),(%d+),(%d+))$')
 
-if was == version then
-    for start, g, b, s, m in
-        string.gmatch(rest, ' (%d+) (%d+) (%d+) (%d+) (%d+)') do
-        -- After the clock was set back a cell may seem to begin later.
-        if start + 0 > now - window and start + 0 <= now then
-            cells[#cells + 1] = {start + 0, g + 0, b + 0, s + 0, m + 0}
+-- Most reports change the newest cell alone. All are read when one begins or ends, and
+-- when one seems to begin later, as the clock was set back.
+if was ~= version or now < start + 0 or now - oldest >= window or
+   adds and now - start >= width then
+    local cells, text = {}, {''}
+    local of, all = kept:match('^(%d+)([%d ]*)')
+
+    for from, g, b, s, m in
+        (of == version and all or ''):gmatch(
+            ' (%d+) (%d+) (%d+) (%d+) (%d+)') do
+        if from + 0 > now - window and from + 0 <= now then
+            cells[#cells + 1] = {from, g, b, s, m}
         end
     end
-end
-
-if good > 0 or bad > 0 then
-    if not cells[1] or now - cells[1][1] >= math.ceil(window / 10) then
-        table.insert(cells, 1, {now, 0, 0, 0, 0})
+    if adds and (not cells[1] or now - cells[1][1] >= width) then
+        table.insert(cells, 1, {int(now), 0, 0, 0, 0})
         cells[11] = nil
     end
+    start, g, b, s, m = unpack(cells[1] or {int(now), 0, 0, 0, 0})
+    oldest, old_g, old_b, old_s, old_m = start, 0, 0, 0, 0
+    for i = 2, #cells do
+        local cell = cells[i]
 
-    local cell, text = cells[1], {version}
-
-    cell[2], cell[3], cell[4] = cell[2] + good, cell[3] + bad, cell[4] + slow
-    if bad > 0 or slow > 0 then
-        cell[5] = bit.bor(cell[5], bit.lshift(1, ARGV[6] + 0)) % 4294967296
+        text[i] = table.concat(cell, ' ')
+        oldest, old_g, old_b = cell[1], old_g + cell[2], old_b + cell[3]
+        old_s, old_m = old_s + cell[4], bor(old_m, cell[5]) % 4294967296
     end
-    for i = 1, #cells do
-        text[i + 1] = string.format('%.0f %.0f %.0f %.0f %.0f',
-                                    unpack(cells[i]))
+    older = table.concat(text, ' ') .. ';' .. oldest .. ',' .. int(old_g) ..
+            ',' .. int(old_b) .. ',' .. int(old_s) .. ',' .. int(old_m)
+end
+good, bad, slow = g + good, b + bad, s + slow
+if adds then
+    if ARGV[4] ~= '0' or ARGV[5] ~= '0' then
+        m = int(bor(m, bit.lshift(1, ARGV[6] + 0)) % 4294967296)
     end
-    call('SET', KEYS[1], table.concat(text, ' '), 'PX', ARGV[2])
+    call('SET', KEYS[1],
+         version .. ' ' .. start .. ' ' .. int(good) .. ' ' .. int(bad) .. ' ' ..
+             int(slow) .. ' ' .. m .. older, 'PX', ARGV[2])
 end
 
-local marks, reporters = 0, 0
+local marks, reporters = bor(m, old_m), 0
 
-good, bad, slow = 0, 0, 0
-for i = 1, #cells do
-    good, bad, slow = good + cells[i][2], bad + cells[i][3], slow + cells[i][4]
-    marks = bit.bor(marks, cells[i][5])
-end
 while marks ~= 0 do
     marks = bit.band(marks, marks - 1)
     reporters = reporters + 1
 end
-return {good, bad, slow, reporters, version, left, state}
+return {good + old_g, bad + old_b, slow + old_s, reporters, version, left,
+        state}
