@@ -7,6 +7,8 @@
 -- come back and when this was written, in us; REST/COUNT of a us more; the rate in
 -- force then. It expires at TAT, rounded up. Numbers stay exact below 2^53.
 local call, fmod = redis.call, math.fmod
+
+--include text_int
 local cost, least, count = ARGV[1] + 0, ARGV[2] + 0, ARGV[3] + 0
 local period, wait = ARGV[4] + 0, ARGV[6] + 0
 local most = 9007199254740991
@@ -28,14 +30,6 @@ local tat, last, rest, was, per =
 
 local back = tat and math.max(0, last - now) or 0
 
--- Writes a rate whose TAT is so many us ahead.
-local function keep(whole, rest, count, period)
-    call('SET', KEYS[1],
-         string.format('%.0f %.0f %.0f %s %s', now + whole, now, rest, count,
-                       period),
-         'PX', string.format('%.0f', div(whole, 1000) + 2))
-end
-
 if tat then
     tat = tat - back
     if tat >= now then
@@ -48,19 +42,28 @@ end
 
 local room = ARGV[5] * period - used
 local reach = room + wait * count
-local granted = reach > 0 and math.min(div(reach, period), cost) or 0
+local granted, wait_us = cost, 0
+local whole -- us from now to the TAT that is to be written
 
-if granted < least then
+if reach < cost * period then
+    granted = reach > 0 and div(reach, period) or 0
+end
+if granted >= least then
+    used = used + granted * period
+    room = room - granted * period
+    whole, rest = div(used, count), int(fmod(used, count))
+    was, per = ARGV[3], ARGV[4]
+    wait_us = room < 0 and div_up(-room, count) or 0
+else
+    granted, wait_us = 0, div_up(least * period - room, count)
     -- The clock was set back, and the rate with it: else nothing would come back
     -- before the old time.
-    if back > 0 then
-        keep(tat - now, rest, was, per)
-    end
-    return {0, div_up(least * period - room, count),
-            room > 0 and div(room, period) or 0}
+    whole = back > 0 and tat - now
 end
-used = used + granted * period
-room = room - granted * period
-keep(div(used, count), fmod(used, count), ARGV[3], ARGV[4])
-return {granted, room < 0 and div_up(-room, count) or 0,
-        room > 0 and div(room, period) or 0}
+if whole then
+    call('SET', KEYS[1],
+         int(now + whole) .. ' ' .. int(now) .. ' ' .. rest .. ' ' .. was ..
+             ' ' .. per,
+         'PX', int(div(whole, 1000) + 2))
+end
+return {granted, wait_us, room > 0 and div(room, period) or 0}
