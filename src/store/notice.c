@@ -22,6 +22,24 @@ void dibs__notice_drop(dibs__notice *notice)
     notice->said = NULL;
 }
 
+/* Reads the text behind the version of a change. Without memory for it the notice is as one
+ * that shows nothing. */
+static bool read_shown(const char *text, dibs__notice *notice)
+{
+    size_t len;
+
+    if (*text == '\0')
+        return true;
+    len = strlen(text) - 1;
+    if (*text != ' ' || notice->kind != DIBS__NOTICE_CHANGED ||
+        len >= DIBS__SHOWN_TEXT)
+        return false;
+    notice->said = dibs__said_new(len);
+    if (notice->said)
+        memcpy(notice->said->data, text + 1, len);
+    return true;
+}
+
 bool dibs__notice_read(const char *text, dibs__notice *notice)
 {
     enum { OWNER = DIBS_OWNER_SIZE - 1 };
@@ -51,5 +69,5 @@ bool dibs__notice_read(const char *text, dibs__notice *notice)
         return false;
     notice->fence = strtoull(fence, &end, 10);
     notice->said = NULL;
-    return *end == '\0';
+    return read_shown(end, notice);
 }

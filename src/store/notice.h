@@ -37,13 +37,18 @@ typedef struct dibs__said {
 typedef struct dibs__notice {
     char owner[DIBS_OWNER_SIZE];
     dibs__notice_kind kind;
-    uint64_t fence;   /* of the grant, or of the lease that was revoked; of a
+    uint64_t fence; /* of the grant, or of the lease that was revoked; of a
                        topic: the number that it got */
-    dibs__said *said; /* of SAID alone; a reader of the doorbell frees it */
+    dibs__said
+        *said; /* of SAID; of CHANGED: what the put showed, or NULL. A reader
+                         of the doorbell frees it */
 } dibs__notice;
 
 /* A message that was heard, with room for its data; NULL: no memory, or too long. */
 dibs__said *dibs__said_new(size_t len);
+
+/* The text of a put that shows its value (value.h). */
+enum { DIBS__SHOWN_MAX = 31, DIBS__SHOWN_TEXT = 64 };
 
 /* Frees what a notice has. */
 void dibs__notice_drop(dibs__notice *notice);
@@ -53,8 +58,8 @@ void dibs__notice_drop(dibs__notice *notice);
  * hears nothing else meanwhile. */
 typedef bool dibs__notice_tap(void *arg, const dibs__notice *notice);
 
-/* Reads "OWNER KIND FENCE", as the servers pass it on. False when it is something
- * else: anyone may have written to the channel. Pure. */
+/* Reads "OWNER KIND FENCE", as the servers pass it on, and behind a change what was shown.
+ * False when it is something else: anyone may have written to the channel. */
 bool dibs__notice_read(const char *text, dibs__notice *notice);
 
 #endif

@@ -320,6 +320,91 @@ static void a_change_tells_the_topic_of_its_value(void **state)
     assert_int_equal(next_number(&a), 0);
 }
 
+static uint64_t
+put_shown(contract *t, const char *data, size_t len, int64_t ttl_ms)
+{
+    dibs__store *st = t->st[0];
+    const dibs__put what = {.key = t->name,
+                            .data = data,
+                            .len = len,
+                            .ttl_ms = ttl_ms,
+                            .expected = DIBS_VERSION_ANY,
+                            .shows = true};
+    dibs_error err = {0};
+    uint64_t version = 0;
+
+    assert_status(st->ops->value->put(st, &what, contract_soon(), &version,
+                                      &err),
+                  DIBS_OK);
+    return version;
+}
+
+/* NULL: nothing is shown. */
+static void
+expect_shown(contract *t, size_t handle, uint64_t version, const char *text)
+{
+    dibs__notice notice = await_notice(t, handle, topic_of(t));
+
+    assert_int_equal(notice.kind, DIBS__NOTICE_CHANGED);
+    assert_int_equal(notice.fence, version);
+    assert_int_equal(notice.said != NULL, text != NULL);
+    if (text) {
+        assert_int_equal(notice.said->len, strlen(text));
+        assert_memory_equal(notice.said->data, text, strlen(text));
+    }
+    dibs__notice_drop(&notice);
+}
+
+/* All that listen know the value without a question. */
+static void a_put_shows_its_value(void **state)
+{
+    static const char longest[] = "~printable with 'quotes' and \\n";
+    contract *t = *state;
+    uint64_t versions[5];
+    char text[64];
+
+    assert_int_equal(sizeof(longest) - 1, DIBS__SHOWN_MAX);
+    assert_status(change_ear(t, 1, topic_of(t), true), DIBS_OK);
+    assert_status(change_ear(t, 2, topic_of(t), true), DIBS_OK);
+    versions[0] = put_shown(t, "open", 4, 86430000);
+    versions[1] = put_shown(t, longest, DIBS__SHOWN_MAX, 0);
+    versions[2] = put_shown(t, "", 0, 600000);
+    versions[3] = put(t, 0, t->name, versions[2], DIBS_OK);
+    versions[4] = put_shown(t, "closed", 6, 1);
+    snprintf(text, sizeof(text), "0 %s", longest);
+    for (size_t handle = 1; handle < 3; handle++) {
+        expect_shown(t, handle, versions[0], "86430000 open");
+        expect_shown(t, handle, versions[1], text);
+        expect_shown(t, handle, versions[2], "600000 ");
+        expect_shown(t, handle, versions[3], NULL);
+        expect_shown(t, handle, versions[4], "1 closed");
+    }
+}
+
+static void what_is_long_or_no_text_is_not_shown(void **state)
+{
+    static const char data[DIBS__SHOWN_MAX + 1] = "x\n";
+    contract *t = *state;
+    uint64_t versions[4];
+    dibs_value value;
+    dibs_error err = {0};
+    dibs__store *st = t->st[0];
+
+    assert_status(change_ear(t, 1, topic_of(t), true), DIBS_OK);
+    versions[0] = put_shown(t, data, 2, 0);
+    versions[1] = put_shown(t, data, sizeof(data), 0);
+    versions[2] = put_shown(t, "\xff", 1, 0);
+    versions[3] = put_shown(t, "\xc3\xa4", 2, 0);
+    for (size_t i = 0; i < 4; i++)
+        expect_shown(t, 1, versions[i], NULL);
+    assert_status(st->ops->value->get(st, t->name, contract_soon(), &value,
+                                      &err),
+                  DIBS_OK);
+    assert_int_equal(value.len, 2);
+    assert_memory_equal(value.data, "\xc3\xa4", 2);
+    dibs_value_free(&value);
+}
+
 /* The put at the end is the first that is heard. */
 static void what_changes_nothing_tells_nothing(void **state)
 {
@@ -438,6 +523,8 @@ int contract_topic(void)
         CONTRACT_TEST(one_who_listens_again_hears_what_comes),
         CONTRACT_TEST(messages_that_find_no_room_are_reported),
         CONTRACT_TEST(a_change_tells_the_topic_of_its_value),
+        CONTRACT_TEST(a_put_shows_its_value),
+        CONTRACT_TEST(what_is_long_or_no_text_is_not_shown),
         CONTRACT_TEST(what_changes_nothing_tells_nothing),
         CONTRACT_TEST(any_key_can_be_listened_to),
         CONTRACT_TEST(heads_are_those_of_the_values),

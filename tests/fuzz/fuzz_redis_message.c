@@ -44,6 +44,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     if (dibs__notice_read(text, &notice))
         check_notice(&notice);
+    dibs__notice_drop(&notice);
     free(text);
     fuzz_reply(data, size, hear_reply);
     return 0;

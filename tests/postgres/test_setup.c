@@ -244,6 +244,9 @@ static void version_1_is_upgraded(void **state)
                 "DROP FUNCTION older.meet, older.run, "
                 "older.tell_roster, older.seats_left, "
                 "older.sweep_rosters; "
+                "DROP FUNCTION older.show, older.value_put; "
+                "CREATE FUNCTION older.value_put(text, bigint, bigint, "
+                "bytea) RETURNS text LANGUAGE sql AS 'SELECT $1'; "
                 "UPDATE older.meta SET version = 1"));
     upgrade("postgres?schema=older");
     assert_int_equal(pg_number(&world_sv, "SELECT count(*) FROM older.rate"),
@@ -252,6 +255,11 @@ static void version_1_is_upgraded(void **state)
                      0);
     push_one("postgres?schema=older");
     take_and_ack("postgres?schema=older", 2);
+    assert_int_equal(pg_number(&world_sv,
+                               "SELECT count(*) FROM pg_proc WHERE "
+                               "pronamespace = 'older'::regnamespace AND "
+                               "proname IN ('show', 'value_put')"),
+                     2);
     assert_int_equal(pg_number(&world_sv, "SELECT count(*) FROM older.entry"),
                      0);
 }

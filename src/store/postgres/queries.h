@@ -37,7 +37,7 @@
       "SELECT version, coalesce((until_us - @schema@.now_us() + 999) / 1000, " \
       "-1), data FROM @schema@.value WHERE key = $1 AND "                      \
       "coalesce(until_us > @schema@.now_us(), true)")                          \
-    X(VALUE_PUT, "SELECT @schema@.value_put($1,$2,$3,$4)")                     \
+    X(VALUE_PUT, "SELECT @schema@.value_put($1,$2,$3,$4,$5)")                  \
     X(VALUE_ADD, "SELECT @schema@.value_add($1,$2)")                           \
     X(VALUE_DEL, "SELECT @schema@.value_del($1,$2)")                           \
     X(VALUE_LIST,                                                              \

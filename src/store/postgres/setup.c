@@ -30,6 +30,7 @@ extern const char dibs__pg_sql_queue_step[];
 extern const char dibs__pg_sql_queue_admin[];
 extern const char dibs__pg_sql_hand_over[];
 extern const char dibs__pg_sql_dead_worker[];
+extern const char dibs__pg_sql_show[];
 
 enum { PARTS_MAX = 8 };
 
@@ -47,6 +48,7 @@ static const char *const makers[DIBS__PG_VERSION][PARTS_MAX] = {
      dibs__pg_sql_queue_step, dibs__pg_sql_queue_admin},
     {dibs__pg_sql_hand_over},
     {dibs__pg_sql_dead_worker},
+    {dibs__pg_sql_show},
 };
 
 static dibs_status

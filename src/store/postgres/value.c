@@ -120,6 +120,7 @@ put_value(struct dibs__store *st, const dibs__put *put, dibsx_nsec deadline,
     dibs__pg_arg_int(&args, version_arg(put->expected));
     dibs__pg_arg_int(&args, put->ttl_ms > 0 ? dibs__pg_span(put->ttl_ms) : 0);
     dibs__pg_arg_bytes(&args, put->data, put->len);
+    dibs__pg_arg_int(&args, dibs__put_shows(put));
     rc = dibs__pg_call(dibs__pg_of(st), DIBS__PG_VALUE_PUT, &args, deadline,
                        &answer, &status, err);
     if (rc == DIBS_OK && !dibs__pg_word(&answer, 0, INT64_MAX, &number))

@@ -242,6 +242,7 @@ put_value(struct dibs__store *st, const dibs__put *put, dibsx_nsec deadline,
           uint64_t *version, dibs_error *err)
 {
     char text[DIBS__KEY_MAX], expected[NUMBER_MAX], ttl[NUMBER_MAX];
+    char shown[DIBS__SHOWN_TEXT];
     redisReply *reply = NULL;
     dibs__words words;
     dibs_status rc;
@@ -254,6 +255,11 @@ put_value(struct dibs__store *st, const dibs__put *put, dibsx_nsec deadline,
     dibs__words_puts(&words, ttl);
     dibs__words_add(&words, put->data ? put->data : "", put->len);
     add_publish(st, &words);
+    if (dibs__put_shows(put)) {
+        snprintf(shown, sizeof(shown), " %" PRId64 " %.*s", put->ttl_ms,
+                 (int)put->len, (const char *)put->data);
+        dibs__words_puts(&words, shown);
+    }
     rc = dibs__script_run(dibs__redis_of(st)->steps, DIBS__SCRIPT_put, &words,
                           deadline, &reply, err);
     if (rc != DIBS_OK)

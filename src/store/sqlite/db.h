@@ -99,6 +99,14 @@ DIBS_MUST_CHECK dibs_status dibs__sqlite_tell(dibs__sqlite_conn *cn,
                                               dibs__notice_kind kind,
                                               uint64_t number, dibs_error *err);
 
+/* The same for a change of a value, which shows what the put says. One in a
+ * transaction. */
+DIBS_MUST_CHECK dibs_status dibs__sqlite_show(dibs__sqlite_conn *cn,
+                                              const char *topic,
+                                              const dibs__put *put,
+                                              uint64_t version,
+                                              dibs_error *err);
+
 /* Steps of the contract that have a file of their own. */
 extern const dibs__lease_ops dibs__sqlite_lease_ops;
 extern const dibs__value_ops dibs__sqlite_value_ops;

@@ -27,15 +27,16 @@ enum {
     SEEN_MAX = 4096,   /* pipes looked at when a doorbell is opened, */
     SWEPT_MAX = 64,    /* ... and removed */
     SWEPT_AGE_S = 60,  /* a younger one may not have been opened yet */
-    MAGIC = 0x64696231 /* "dib1": raised when the message changes */
+    MAGIC = 0x64696232 /* "dib2": raised when the message changes */
 };
 
-/* A notice in a pipe. Sender and receiver share a machine. The data of a message fills the
- * blocks of this size behind its head, whose fence is its length. A write of all of them is
+/* A notice in a pipe. Sender and receiver share a machine. The data of a message, or what a
+ * change shows, fills the blocks of this size behind its head. A write of all of them is
  * never split. */
 typedef struct message {
     uint32_t magic;
-    uint32_t kind;
+    uint16_t kind;
+    uint16_t len; /* of the data */
     uint64_t fence;
     char owner[DIBS_OWNER_SIZE - 1];
 } message;
@@ -53,6 +54,7 @@ static dibs__sqlite_doorbell *memory_doorbells; /* guarded by memory_mutex */
 void dibs__sqlite_notices_fini(dibs__sqlite_notices *list)
 {
     dibsx_free(list->items);
+    dibsx_free(list->shown);
     *list = (dibs__sqlite_notices){0};
 }
 
@@ -353,11 +355,12 @@ static void note_most(dibs__sqlite_doorbell *doorbell)
 
 /* Reads the data of a message: `count` blocks behind its head have been read, the others
  * are in the pipe. The number of blocks that it took of those. */
-static size_t read_said(dibs__sqlite_doorbell *doorbell, const message *blocks,
+static size_t read_said(dibs__sqlite_doorbell *doorbell, const message *head,
                         size_t count, dibs__notice *notice)
 {
+    const message *blocks = head + 1;
     char data[BLOCKS_MAX * sizeof(message)];
-    size_t len = notice->fence <= DIBS__SAY_MAX ? (size_t)notice->fence : 0;
+    size_t len = head->len <= DIBS__SAY_MAX ? head->len : 0;
     size_t wanted = (len + sizeof(message) - 1) / sizeof(message);
     size_t had = wanted < count ? wanted : count;
     size_t rest = (wanted - had) * sizeof(message);
@@ -370,7 +373,6 @@ static size_t read_said(dibs__sqlite_doorbell *doorbell, const message *blocks,
         memcpy(notice->said->data, data, len);
     else
         doorbell->lost = true;
-    notice->fence = 0;
     return had;
 }
 
@@ -386,8 +388,8 @@ read_blocks(dibs__sqlite_doorbell *doorbell, const message *blocks, size_t got,
 
         if (!read_message(&blocks[i], notice))
             continue;
-        if (notice->kind == DIBS__NOTICE_SAID)
-            i += read_said(doorbell, &blocks[i + 1], got - i - 1, notice);
+        if (notice->kind == DIBS__NOTICE_SAID || blocks[i].len > 0)
+            i += read_said(doorbell, &blocks[i], got - i - 1, notice);
         count += notice->kind != DIBS__NOTICE_SAID || notice->said;
     }
     return count;
@@ -492,14 +494,14 @@ static bool
 notify_one(dibs__sqlite_doorbell *doorbell, const dibs__sqlite_notice *item)
 {
     message blocks[BLOCKS_MAX] = {{.magic = MAGIC,
-                                   .kind = (uint32_t)item->notice.kind,
+                                   .kind = (uint16_t)item->notice.kind,
                                    .fence = item->notice.fence}};
     const dibs__said *said = item->notice.said;
     size_t count = 1;
 
     memcpy(blocks[0].owner, item->notice.owner, sizeof(blocks[0].owner));
     if (said) {
-        blocks[0].fence = said->len;
+        blocks[0].len = (uint16_t)said->len;
         memcpy(&blocks[1], said->data, said->len);
         count += (said->len + sizeof(*blocks) - 1) / sizeof(*blocks);
     }

@@ -20,6 +20,7 @@ typedef struct dibs__sqlite_notices {
     dibs__sqlite_notice *items;
     size_t count;
     size_t room;
+    dibs__said *shown; /* by the last put that showed its value; owned */
 } dibs__sqlite_notices;
 
 /* Zeroed storage is an empty list. */

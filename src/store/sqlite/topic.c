@@ -48,6 +48,17 @@ dibs__sqlite_tell(dibs__sqlite_conn *cn, const char *topic,
     return notify_ears(cn, topic, &notice, err);
 }
 
+dibs_status
+dibs__sqlite_show(dibs__sqlite_conn *cn, const char *topic,
+                  const dibs__put *put, uint64_t version, dibs_error *err)
+{
+    dibs__notice notice = {.kind = DIBS__NOTICE_CHANGED, .fence = version};
+
+    dibsx_free(cn->notices.shown);
+    cn->notices.shown = notice.said = dibs__put_shown(put);
+    return notify_ears(cn, topic, &notice, err);
+}
+
 /* A commit need not reach the disk: ears do not outlive the machine. */
 static dibs_status change_ear(struct dibs__store *st, const char *topic,
                               bool on, dibsx_nsec deadline, dibs_error *err)

@@ -192,12 +192,16 @@ write_at(dibs__sqlite_conn *cn, const dibs__put *put, int64_t until_wall_us,
          uint64_t version, dibs_error *err)
 {
     bool for_ever = until_wall_us == FOR_EVER;
+    char topic[DIBS__TOPIC_MAX];
     dibs_status rc =
         dibs__sqlite_run(cn, err, DIBS__SQL_VALUE_PUT,
                          for_ever ? "tbin" : "tbii", put->key, put->data,
                          put->len, (int64_t)version, until_wall_us);
 
-    return rc == DIBS_OK ? tell_change(cn, put->key, version, err) : rc;
+    if (rc != DIBS_OK || !put->shows)
+        return rc == DIBS_OK ? tell_change(cn, put->key, version, err) : rc;
+    dibs__topic_of_value(put->key, topic);
+    return dibs__sqlite_show(cn, topic, put, version, err);
 }
 
 dibs_status

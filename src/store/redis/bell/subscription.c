@@ -21,7 +21,8 @@ bool dibs__subscription_is_bell(const char *channel)
            0;
 }
 
-/* Scripts publish "changed NUMBER" to a topic; its address is not in the message. */
+/* Scripts publish "changed NUMBER" to a topic, and perhaps what is shown; its address is not in
+ * the message. Nothing is shown of the other kinds. */
 static bool is_of_topic(dibs__notice_kind kind)
 {
     return kind == DIBS__NOTICE_CHANGED || kind == DIBS__NOTICE_OPENED ||
@@ -31,7 +32,7 @@ static bool is_of_topic(dibs__notice_kind kind)
 static bool
 read_message(const char *channel, const char *text, dibs__notice *notice)
 {
-    char line[DIBS_OWNER_SIZE + 40];
+    char line[DIBS_OWNER_SIZE + 40 + DIBS__SHOWN_TEXT];
     char address[DIBS_OWNER_SIZE];
     char topic[DIBS__TOPIC_MAX], name[DIBS_NAME_MAX + 1];
 
@@ -45,7 +46,8 @@ read_message(const char *channel, const char *text, dibs__notice *notice)
         snprintf(topic, sizeof(topic), "%s",
                  channel + strlen(DIBS__TOPIC_CHANNEL));
     dibs__topic_address(topic, address);
-    snprintf(line, sizeof(line), "%s %.32s", address, text);
+    snprintf(line, sizeof(line), "%s %.*s", address, 32 + DIBS__SHOWN_TEXT,
+             text);
     return dibs__notice_read(line, notice) && is_of_topic(notice->kind);
 }
 
