@@ -65,6 +65,7 @@ typedef struct dibs__breaker {
     uint64_t version;
     dibs__breaker_state state;
     dibsx_nsec stated_at;  /* when that was learnt */
+    bool shown;            /* ... from a notice, which may have been late */
     dibsx_nsec recover_at; /* when it is open */
     dibsx_nsec ramp_until; /* when it is closed */
     double ramp_share;     /* of a call that may pass already */
@@ -91,7 +92,10 @@ typedef struct dibs__breaker {
     bool away; /* the store did not answer */
     bool active;
     bool listening;
-    dibsx_nsec report_at, ear_at;
+    bool cut;   /* a MISSED came since the ear under way began */
+    bool again; /* a tell or a MISSED since the last report calls for another */
+    uint64_t told; /* the version of that tell; 0: none */
+    dibsx_nsec report_at, ear_at, heard_until;
     dibs__sums sums; /* of the last answer */
 } dibs__breaker;
 

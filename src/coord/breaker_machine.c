@@ -2,6 +2,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "coord/breaker_machine.h"
 #include "base/fail.h"
+#include "store/topic.h"
+#include <stdlib.h>
 #include <string.h>
 
 static const char *const texts[] = {[DIBS__BREAKER_CLOSED] = "closed",
@@ -120,6 +122,20 @@ static void collect(dibs__breaker *br, dibsx_nsec now)
         br->good += good;
 }
 
+/* The notice that showed the state was late by as much as the store knows better. Before it
+ * has recovered no permit was asked for, so that nothing else says when that may be. */
+static void correct_recovery(dibs__breaker *br, int64_t left_ms, dibsx_nsec now)
+{
+    dibsx_nsec at = dibsx_after_ms(now, left_ms > 0 ? left_ms : 0);
+
+    br->shown = false;
+    if (br->state != DIBS__BREAKER_OPEN || br->own != DIBS__BREAKER_FOLLOWS ||
+        now >= br->recover_at || at >= br->recover_at)
+        return;
+    br->recover_at = at;
+    set_ask_at(br, spread(br, at));
+}
+
 /* Learns the state of the store. */
 static void adopt(dibs__breaker *br, uint64_t version,
                   dibs__breaker_state state, int64_t left_ms, dibsx_nsec now)
@@ -128,8 +144,12 @@ static void adopt(dibs__breaker *br, uint64_t version,
 
     br->known = true;
     br->stated_at = now;
-    if (same)
+    if (same) {
+        if (br->shown)
+            correct_recovery(br, left_ms, now);
         return;
+    }
+    br->shown = false;
     br->version = version;
     br->state = state;
     br->own = DIBS__BREAKER_FOLLOWS;
@@ -405,6 +425,7 @@ void dibs__breaker_report(dibs__breaker *br, dibsx_nsec now, dibs__meter *out)
                          .mark = br->mark};
     br->good = br->bad = br->slow = br->probe_goods = 0;
     br->report_at = dibsx_after_ms(now, DIBS__BREAKER_REPORT_MS);
+    br->again = false;
 }
 
 /* Decides by the sums of all clients. */
@@ -466,6 +487,8 @@ void dibs__breaker_metered(dibs__breaker *br, dibsx_nsec sent_at,
         br->report_at = now;
         return;
     }
+    if (br->again && (br->told == 0 || br->told != sums->version))
+        br->report_at = now; /* Something changed after this was asked for. */
     br->sums = *sums;
     adopt(br, sums->version, dibs__breaker_parse(sums->state),
           sums->expires_ms - DIBS__BREAKER_KEEP_MS, now);
@@ -486,6 +509,14 @@ static void fill_put(dibs__breaker *br, dibsx_nsec now, dibs__breaker_act *act)
     br->wants = DIBS__BREAKER_WANTS_NOTHING;
 }
 
+static dibs__breaker_todo begin_ear(dibs__breaker *br, dibsx_nsec now)
+{
+    br->cut = false;
+    br->ear_at = dibsx_after_ms(now, DIBS__BREAKER_LOOK_MS);
+    return DIBS__BREAKER_EAR;
+}
+
+/* It listens before it looks: the store tells it what changes in between. */
 dibs__breaker_todo
 dibs__breaker_next(dibs__breaker *br, dibsx_nsec now, dibs__breaker_act *act)
 {
@@ -497,6 +528,8 @@ dibs__breaker_next(dibs__breaker *br, dibsx_nsec now, dibs__breaker_act *act)
         fill_put(br, now, act);
         return DIBS__BREAKER_PUT;
     }
+    if (br->ear_at <= now && !br->listening)
+        return begin_ear(br, now);
     if (br->report_at <= now) {
         dibs__breaker_report(br, now, &act->report);
         return DIBS__BREAKER_REPORT;
@@ -506,10 +539,8 @@ dibs__breaker_next(dibs__breaker *br, dibsx_nsec now, dibs__breaker_act *act)
             act->permit = br->permits[i];
             return DIBS__BREAKER_RELEASE;
         }
-    if (br->ear_at <= now) {
-        br->ear_at = dibsx_after_ms(now, DIBS__BREAKER_LOOK_MS);
-        return DIBS__BREAKER_EAR;
-    }
+    if (br->ear_at <= now)
+        return begin_ear(br, now);
     if (br->ear_at < act->until)
         act->until = br->ear_at;
     return DIBS__BREAKER_SLEEP;
@@ -561,6 +592,14 @@ void dibs__breaker_put_over(dibs__breaker *br, const dibs__breaker_act *act,
     }
 }
 
+/* An answer that is under way may be older than what calls for the look. */
+static void look_again(dibs__breaker *br, uint64_t version, dibsx_nsec now)
+{
+    br->told = version;
+    br->again = true;
+    br->report_at = now;
+}
+
 void dibs__breaker_released(dibs__breaker *br, uint64_t id)
 {
     dibs__breaker_permit *pm = dibs__breaker_permit_of(br, id);
@@ -569,19 +608,54 @@ void dibs__breaker_released(dibs__breaker *br, uint64_t id)
         pm->use = DIBS__PERMIT_FREE;
 }
 
-void dibs__breaker_eared(dibs__breaker *br, dibsx_nsec now, dibs_status rc)
+/* An answer that a MISSED overtook is of a connection that is lost: another ear follows. */
+void dibs__breaker_eared(dibs__breaker *br, dibsx_nsec sent_at, dibsx_nsec now,
+                         dibs_status rc)
 {
-    bool was = br->listening;
+    bool was = br->listening && sent_at < br->heard_until;
 
+    if (rc == DIBS_OK && br->cut)
+        return;
     br->listening = rc == DIBS_OK;
-    if (br->listening && !was)
-        br->report_at = now; /* a change before it was heard by nobody */
+    if (!br->listening)
+        return;
+    br->heard_until = dibsx_after_ms(sent_at, DIBS__EAR_MS);
+    if (!was)
+        look_again(br, 0, now); /* a change before it was heard by nobody */
 }
 
 void dibs__breaker_told(dibs__breaker *br, uint64_t version, dibsx_nsec now)
 {
     if (br->shared && (!br->known || version != br->version))
-        br->report_at = now;
+        look_again(br, version, now);
+}
+
+/* Reads "TTL_MS TEXT", if the text is that of a state. */
+static bool
+read_shown(const char *shown, int64_t *ttl_ms, dibs__breaker_state *state)
+{
+    char *end;
+
+    *ttl_ms = strtoll(shown, &end, 10);
+    if (end == shown || *ttl_ms < 0 || *end != ' ')
+        return false;
+    *state = dibs__breaker_parse(end + 1);
+    return strcmp(end + 1, dibs__breaker_text(*state)) == 0;
+}
+
+void dibs__breaker_shown(dibs__breaker *br, uint64_t version, const char *shown,
+                         dibsx_nsec now)
+{
+    dibs__breaker_state state;
+    int64_t ttl_ms;
+
+    if (!br->shared || !br->known || br->away || version <= br->version ||
+        !read_shown(shown, &ttl_ms, &state)) {
+        dibs__breaker_told(br, version, now);
+        return;
+    }
+    adopt(br, version, state, ttl_ms - DIBS__BREAKER_KEEP_MS, now);
+    br->shown = true;
 }
 
 void dibs__breaker_missed(dibs__breaker *br, dibsx_nsec now)
@@ -589,7 +663,9 @@ void dibs__breaker_missed(dibs__breaker *br, dibsx_nsec now)
     if (!br->shared)
         return;
     br->listening = false;
-    br->ear_at = br->report_at = now;
+    br->cut = true;
+    br->ear_at = now;
+    look_again(br, 0, now);
 }
 
 const char *dibs__breaker_check(const dibs__breaker *br, dibsx_nsec now)

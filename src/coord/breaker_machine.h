@@ -24,7 +24,11 @@
  *   (C4) The permit of a probe that never ends is free after its ttl.
  *   (C5) No call is counted twice: a report that had no answer is forgotten.
  *   (C6) A change reaches a client by the notice of its topic, or by the next report
- *        or look.
+ *        or look. After an ear that begins to hear there is a look that begins later, and a
+ *        look that a notice overtakes is followed by another.
+ *   (C7) A notice that shows the state is believed if its version is higher than the one
+ *        known. One that was late says that it recovers later than it does: the next look
+ *        mends that.
  *
  * Time is an argument, on a clock that does not go back. Everything here is for one
  * thread at a time, but for the functions named _at_once (breaker_data.h). */
@@ -72,7 +76,7 @@ typedef enum dibs__breaker_todo {
     DIBS__BREAKER_REPORT,  /* then dibs__breaker_metered() */
     DIBS__BREAKER_PUT,     /* then dibs__breaker_put_over() */
     DIBS__BREAKER_RELEASE, /* then dibs__breaker_released() */
-    DIBS__BREAKER_EAR      /* then dibs__breaker_eared() */
+    DIBS__BREAKER_EAR      /* it begins; then dibs__breaker_eared() */
 } dibs__breaker_todo;
 
 typedef struct dibs__breaker_act {
@@ -104,10 +108,14 @@ void dibs__breaker_metered(dibs__breaker *br, dibsx_nsec sent_at,
 void dibs__breaker_put_over(dibs__breaker *br, const dibs__breaker_act *act,
                             dibsx_nsec now, dibs_status rc, uint64_t version);
 void dibs__breaker_released(dibs__breaker *br, uint64_t id);
-void dibs__breaker_eared(dibs__breaker *br, dibsx_nsec now, dibs_status rc);
+void dibs__breaker_eared(dibs__breaker *br, dibsx_nsec sent_at, dibsx_nsec now,
+                         dibs_status rc);
 
-/* The topic of the value told this version; or tells may be missing. */
+/* The topic of the value told this version; and what it showed, "TTL_MS TEXT", if it did;
+ * or tells may be missing. */
 void dibs__breaker_told(dibs__breaker *br, uint64_t version, dibsx_nsec now);
+void dibs__breaker_shown(dibs__breaker *br, uint64_t version, const char *shown,
+                         dibsx_nsec now);
 void dibs__breaker_missed(dibs__breaker *br, dibsx_nsec now);
 
 /* Calls pass, as far as this client knows. */

@@ -182,7 +182,8 @@ dibs__breaker_send_put(dibs_breaker *br, const dibs__breaker_act *act,
                            .data = text,
                            .len = strlen(text),
                            .expected = expected,
-                           .ttl_ms = act->ttl_ms};
+                           .ttl_ms = act->ttl_ms,
+                           .shows = true};
     dibsx_nsec deadline = dibs__client_deadline(cl, dibsx_now());
     dibs_status rc;
 
@@ -212,11 +213,12 @@ static void release_permit(dibs_breaker *br, const dibs__breaker_permit *pm)
 
 static void listen_topic(dibs_breaker *br)
 {
+    dibsx_nsec sent_at = dibsx_now();
     dibs_status rc =
-        dibs__handle_listen(&br->handle,
-                            dibs__client_deadline(br->cl, dibsx_now()), NULL);
+        dibs__handle_listen(&br->handle, dibs__client_deadline(br->cl, sent_at),
+                            NULL);
 
-    dibs__breaker_eared(&br->machine, dibsx_now(), rc);
+    dibs__breaker_eared(&br->machine, sent_at, dibsx_now(), rc);
 }
 
 /* As long as the machine refuses calls, but for a tick of the coarse clock. */
@@ -302,10 +304,14 @@ static dibs_breaker *breaker_of(dibs__handle *handle)
 static void hear_change(dibs__handle *handle, const dibs__notice *notice)
 {
     dibs_breaker *br = breaker_of(handle);
+    const dibs__said *said = notice->said;
+    char shown[DIBS__SHOWN_TEXT] = "";
 
     if (notice->kind != DIBS__NOTICE_CHANGED)
         return;
-    dibs__breaker_told(&br->machine, notice->fence, dibsx_now());
+    if (said && said->len < sizeof(shown))
+        memcpy(shown, said->data, said->len);
+    dibs__breaker_shown(&br->machine, notice->fence, shown, dibsx_now());
     dibs__breaker_arrange(br);
 }
 

@@ -194,6 +194,89 @@ static void closing_a_client_ends_its_breakers(void **state)
     dibs_breaker_free(br);
 }
 
+/* Waits until there have been so many steps. */
+static void await_steps(world *w, dibs__step step, int count)
+{
+    while (world_seen(w, step) < count)
+        poll(NULL, 0, 1);
+}
+
+/* All that is sent to the store; a notice is read here. */
+static int all_steps(world *w)
+{
+    int count = -world_seen(w, DIBS__STEP_BELL);
+
+    for (int step = 0; step < DIBS__STEP_COUNT; step++)
+        count += world_seen(w, (dibs__step)step);
+    return count;
+}
+
+static bool is_refused(dibs_breaker *br)
+{
+    dibs_pass pass;
+
+    return dibs_breaker_enter(br, &pass, NULL) == DIBS_BUSY;
+}
+
+/* Each looks twice when it is asked, once when it listens, and from then on rarely. */
+static void many_clients_hear_of_a_change_and_ask_nothing(void **state)
+{
+    enum { MANY = 100 };
+    world *w = *state;
+    dibs_client *cl[MANY];
+    dibs_breaker *br[MANY];
+    dibs_breaker *opener = open_breaker(w->other, NULL);
+    int steps;
+
+    CHECK(DIBS_OK, dibs_breaker_force(opener, DIBS_BREAKER_CLOSED, err));
+    await_steps(w, DIBS__STEP_EAR, 1);
+    await_steps(w, DIBS__STEP_METER, 1);
+    for (int i = 0; i < MANY; i++) {
+        cl[i] = world_open(w);
+        br[i] = open_breaker(cl[i], NULL);
+        assert_int_equal(look(br[i]).state, DIBS_BREAKER_CLOSED);
+    }
+    await_steps(w, DIBS__STEP_EAR, MANY + 1);
+    await_steps(w, DIBS__STEP_METER, 3 * MANY + 1);
+    steps = all_steps(w);
+    CHECK(DIBS_OK, dibs_breaker_force(opener, DIBS_BREAKER_OPEN, err));
+    for (int i = 0; i < MANY; i++)
+        while (!is_refused(br[i]))
+            poll(NULL, 0, 1);
+    /* After ten seconds they look. */
+    IN_TIME(all_steps(w) == steps + 1);
+    for (int i = 0; i < MANY; i++) {
+        dibs_breaker_free(br[i]);
+        dibs_close(cl[i]);
+    }
+    dibs_breaker_free(opener);
+}
+
+static void open_it(void *arg)
+{
+    CHECK(DIBS_OK, dibs_breaker_force(arg, DIBS_BREAKER_OPEN, err));
+}
+
+/* The change comes when the client has looked, and before it listens. */
+static void a_change_just_before_the_ear_is_seen(void **state)
+{
+    world *w = *state;
+    dibs_breaker *opener = open_breaker(w->other, NULL);
+    dibs_breaker *br = open_breaker(w->one, NULL);
+
+    CHECK(DIBS_OK, dibs_breaker_force(opener, DIBS_BREAKER_CLOSED, err));
+    await_steps(w, DIBS__STEP_EAR, 1);
+    await_steps(w, DIBS__STEP_METER, 1);
+    world_during(w, DIBS__STEP_EAR, open_it, opener);
+    assert_int_equal(look(br).state, DIBS_BREAKER_CLOSED);
+    while (!is_refused(br))
+        poll(NULL, 0, 1);
+    /* That was not the look that comes after ten seconds. */
+    IN_TIME(world_seen(w, DIBS__STEP_METER) == 4);
+    dibs_breaker_free(br);
+    dibs_breaker_free(opener);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -201,6 +284,8 @@ int main(void)
         WORLD_TEST(it_recovers_alone_without_the_store),
         WORLD_TEST(a_report_without_an_answer_is_forgotten),
         WORLD_TEST(a_put_without_an_answer_is_looked_at),
+        WORLD_TEST(many_clients_hear_of_a_change_and_ask_nothing),
+        WORLD_TEST(a_change_just_before_the_ear_is_seen),
         WORLD_TEST(closing_a_client_ends_its_breakers),
     };
 

@@ -80,7 +80,7 @@ static void do_next(dibs__breaker *br, dibsx_nsec now, dibs_status rc,
         dibs__breaker_released(br, act.permit.id);
         break;
     case DIBS__BREAKER_EAR:
-        dibs__breaker_eared(br, now, rc);
+        dibs__breaker_eared(br, now, now, rc);
         break;
     case DIBS__BREAKER_SLEEP:
         break;
@@ -120,6 +120,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             dibs__breaker_told(&br, sums.version, now);
         if (how[1] & 2)
             dibs__breaker_missed(&br, now);
+        if (how[1] & 8)
+            dibs__breaker_shown(&br, sums.version, sums.state, now);
         do_next(&br, now, status_of(how[2]), &sums);
         make_call(&br, now, how[1] & 4);
         REQUIRE(dibs__breaker_check(&br, now) == NULL);

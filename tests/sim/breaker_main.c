@@ -1,6 +1,7 @@
 /* breaker_main.c - clients of a circuit breaker in simulated time, on the rule of
  * meters: slow, lost and late requests, a store that is away, probes that never end,
- * clients that die, and a service that fails at times.
+ * clients that die, notices that are lost, late and repeated, and a service that fails at
+ * times.
  *
  *     sim_breaker [SEEDS [FIRST]]       so many seeds from FIRST on
  *     sim_breaker --mutant N SEEDS      with a mistake planted, which must be noticed
@@ -42,6 +43,7 @@ typedef enum event_kind {
     CALL_OVER,
     SERVE,
     ANSWER,
+    HEAR,
     WORK,
     TROUBLE,
     DEATH
@@ -71,6 +73,8 @@ typedef struct event {
     int client, call;
     uint64_t life;
     request rq;
+    uint64_t version; /* HEAR: that, and what it shows */
+    char shown[64];
 } event;
 
 typedef struct call {
@@ -111,7 +115,7 @@ typedef struct world {
 
     /* The truth, by version. */
     int64_t bad[VERSIONS], good[VERSIONS], probed[VERSIONS];
-    int64_t opened, closed, probes;
+    int64_t opened, closed, probes, shown;
     peer peers[CLIENTS];
     const char *wrong;
 } world;
@@ -189,6 +193,22 @@ static void serve_meter(world *w, request *rq)
         w->wrong = "C5: more calls are counted than were made";
 }
 
+/* Notices get lost, come late, out of order and twice. */
+static void tell_client(world *w, int client, const dibs__breaker_act *act)
+{
+    event ev = {.kind = HEAR, .client = client, .version = w->version};
+
+    ev.life = w->peers[client].life;
+    if (chance(w, 900))
+        snprintf(ev.shown, sizeof(ev.shown), "%lld %s", (long long)act->ttl_ms,
+                 dibs__breaker_text(act->state));
+    do {
+        ev.at = w->now + span(w, 0, chance(w, 50) ? 3000 : DELAY_MS);
+        if (chance(w, 900))
+            add(w, ev);
+    } while (chance(w, 50));
+}
+
 static void serve_put(world *w, request *rq)
 {
     rq->version = w->version;
@@ -210,8 +230,7 @@ static void serve_put(world *w, request *rq)
     if (w->version >= VERSIONS - 2)
         w->wrong = "the simulation has no room for a version";
     for (int i = 0; i < CLIENTS; i++)
-        if (chance(w, 900))
-            dibs__breaker_told(&w->peers[i].machine, w->version, w->now);
+        tell_client(w, i, &rq->act);
 }
 
 static grant *find_grant(world *w, const char *owner)
@@ -288,7 +307,7 @@ static void work(world *w, int client)
     case DIBS__BREAKER_SLEEP:
         return;
     case DIBS__BREAKER_EAR:
-        dibs__breaker_eared(&p->machine, w->now,
+        dibs__breaker_eared(&p->machine, w->now, w->now,
                             w->now < w->away_until ? DIBS_UNAVAIL : DIBS_OK);
         return;
     case DIBS__BREAKER_REPORT:
@@ -305,6 +324,17 @@ static void work(world *w, int client)
     }
     p->working = true;
     send(w, &rq);
+}
+
+static void hear(world *w, const event *ev)
+{
+    peer *p = &w->peers[ev->client];
+
+    if (ev->life != p->life)
+        return;
+    w->shown += ev->shown[0] && ev->version > p->machine.version;
+    dibs__breaker_shown(&p->machine, ev->version, ev->shown, w->now);
+    work(w, ev->client);
 }
 
 static void begin_call(world *w, int client, int nth)
@@ -523,6 +553,9 @@ static void handle(world *w, const event *ev)
     case ANSWER:
         answer(w, ev);
         break;
+    case HEAR:
+        hear(w, ev);
+        break;
     case WORK:
         if (ev->life != p->life)
             return;
@@ -588,7 +621,7 @@ static const char *run_seed(world *w, uint64_t seed, mutant planted)
 }
 
 static world the_world;
-static int64_t opened, closed, probes; /* of all seeds */
+static int64_t opened, closed, probes, shown; /* of all seeds */
 
 static const char *run_one(uint64_t seed, int planted, dibsx_nsec *at)
 {
@@ -598,6 +631,7 @@ static const char *run_one(uint64_t seed, int planted, dibsx_nsec *at)
     opened += the_world.opened;
     closed += the_world.closed;
     probes += the_world.probes;
+    shown += the_world.shown;
     return wrong;
 }
 
@@ -607,8 +641,8 @@ static int report(uint64_t seeds)
            "probes\n",
            (unsigned long long)seeds, SPAN_S, (long long)opened,
            (long long)closed, (long long)probes);
-    if (seeds >= 10 && (opened == 0 || closed == 0)) {
-        fprintf(stderr, "it never opened, or never closed\n");
+    if (seeds >= 10 && (opened == 0 || closed == 0 || shown == 0)) {
+        fprintf(stderr, "it never opened, never closed, or showed nothing\n");
         return 1;
     }
     return 0;

@@ -1,11 +1,13 @@
-/* test_breaker.c - answers about the permit of a probe, as a client of a breaker takes
- * them. */
+/* test_breaker.c - answers about the permit of a probe, notices and ears, as a client of a
+ * breaker takes them. */
 /* SPDX-License-Identifier: MIT */
 #include "check.h"
 #include "coord/breaker_machine.h"
+#include "store/topic.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 
 #include <cmocka.h>
 
@@ -105,6 +107,184 @@ static void an_older_failure_does_not_hide_the_store(void **state)
     assert_true(br.away);
 }
 
+/* The time to live of a breaker that recovers after so long. */
+static const char *shown(int64_t recovery_ms, const char *text)
+{
+    static char out[64];
+
+    snprintf(out, sizeof(out), "%lld %s",
+             (long long)(recovery_ms + DIBS__BREAKER_KEEP_MS), text);
+    return out;
+}
+
+static dibs__breaker_todo next_at(dibs__breaker *br, dibsx_nsec now)
+{
+    dibs__breaker_act act;
+
+    return dibs__breaker_next(br, now, &act);
+}
+
+/* It listens, and has nothing to do. */
+static void
+listen_at(dibs__breaker *br, dibsx_nsec now, uint64_t version, const char *text)
+{
+    dibs__sums sums = {.version = version, .expires_ms = DIBS__BREAKER_KEEP_MS};
+
+    snprintf(sums.state, sizeof(sums.state), "%s", text);
+    assert_int_equal(next_at(br, now), DIBS__BREAKER_EAR);
+    dibs__breaker_eared(br, now, now, DIBS_OK);
+    assert_int_equal(next_at(br, now), DIBS__BREAKER_REPORT);
+    dibs__breaker_metered(br, now, now, DIBS_OK, &sums);
+    assert_int_equal(next_at(br, now), DIBS__BREAKER_SLEEP);
+}
+
+/* A client that hears what the store shows sends nothing. */
+static void what_is_shown_is_believed_without_a_look(void **state)
+{
+    dibs__breaker br;
+
+    (void)state;
+    open_machine(&br);
+    listen_at(&br, START, 7, "open");
+    dibs__breaker_shown(&br, 8, shown(0, "closed"), START);
+    assert_true(dibs__breaker_passes(&br));
+    assert_int_equal(next_at(&br, START), DIBS__BREAKER_SLEEP);
+    dibs__breaker_shown(&br, 9, shown(5000, "open"), START);
+    assert_false(dibs__breaker_passes(&br));
+    assert_true(dibs__breaker_retry_ms(&br, START) >= 5000);
+    assert_int_equal(next_at(&br, START), DIBS__BREAKER_SLEEP);
+    dibs__breaker_shown(&br, 10, "0 forced", START);
+    assert_int_equal(dibs__breaker_retry_ms(&br, START), -1);
+    assert_int_equal(next_at(&br, START), DIBS__BREAKER_SLEEP);
+    assert_null(dibs__breaker_check(&br, START));
+}
+
+/* An older version, and what no breaker has written, are not believed: it looks. The same
+ * once more says nothing. */
+static void what_is_old_or_strange_is_not_believed(void **state)
+{
+    static const char *const strange[] = {"",          "open",      "5 ",
+                                          "-1 closed", "5 closed!", "x closed"};
+    dibs__breaker br;
+
+    (void)state;
+    open_machine(&br);
+    listen_at(&br, START, 7, "open");
+    dibs__breaker_shown(&br, 7, shown(0, "closed"), START);
+    assert_int_equal(next_at(&br, START), DIBS__BREAKER_SLEEP);
+    dibs__breaker_shown(&br, 6, shown(0, "closed"), START);
+    assert_false(dibs__breaker_passes(&br));
+    assert_int_equal(next_at(&br, START), DIBS__BREAKER_REPORT);
+    for (size_t i = 0; i < sizeof(strange) / sizeof(strange[0]); i++) {
+        open_machine(&br);
+        listen_at(&br, START, 7, "open");
+        dibs__breaker_shown(&br, 8, strange[i], START);
+        assert_int_equal(br.version, 7);
+        assert_int_equal(next_at(&br, START), DIBS__BREAKER_REPORT);
+    }
+}
+
+/* A client that could not ask for long hears of a change: it asks again. */
+static void what_is_shown_does_not_bring_the_store_back(void **state)
+{
+    const dibs__sums none = {.expires_ms = -1};
+    dibs__breaker br;
+
+    (void)state;
+    open_machine(&br);
+    listen_at(&br, START, 7, "open");
+    dibs__breaker_metered(&br, START, START, DIBS_UNAVAIL, &none);
+    assert_true(br.away);
+    dibs__breaker_shown(&br, 8, shown(0, "closed"), START);
+    assert_false(dibs__breaker_passes(&br));
+    assert_int_equal(next_at(&br, START), DIBS__BREAKER_REPORT);
+}
+
+/* The notice came four seconds late. The store knows how much is left. */
+static void a_late_notice_does_not_delay_the_recovery(void **state)
+{
+    const dibs__sums sums = {.version = 8,
+                             .expires_ms = 1000 + DIBS__BREAKER_KEEP_MS,
+                             .state = "open"};
+    dibs__breaker br;
+
+    (void)state;
+    open_machine(&br);
+    listen_at(&br, START, 7, "open");
+    dibs__breaker_shown(&br, 8, shown(5000, "open"), START);
+    assert_true(dibs__breaker_retry_ms(&br, START) >= 5000);
+    dibs__breaker_metered(&br, START, START, DIBS_OK, &sums);
+    assert_true(dibs__breaker_retry_ms(&br, START) >= 1000);
+    assert_true(dibs__breaker_retry_ms(&br, START) < 2000);
+}
+
+/* It began to listen after a look: what changed in between was told to nobody. */
+static void a_look_follows_an_ear(void **state)
+{
+    dibs__breaker br;
+    dibsx_nsec later = START + 2 * DIBS__EAR_MS * DIBSX_MS;
+
+    (void)state;
+    open_machine(&br);
+    listen_at(&br, START, 7, "open");
+    /* After a cut too. */
+    dibs__breaker_missed(&br, START);
+    listen_at(&br, START, 7, "open");
+    /* And after an ear that came too late to go on with the one before. */
+    assert_int_equal(next_at(&br, later), DIBS__BREAKER_REPORT);
+    assert_int_equal(next_at(&br, later), DIBS__BREAKER_EAR);
+    dibs__breaker_eared(&br, later, later, DIBS_OK);
+    assert_int_equal(next_at(&br, later), DIBS__BREAKER_REPORT);
+}
+
+/* The ear may have been answered before the cut. */
+static void a_cut_during_an_ear_leads_to_another(void **state)
+{
+    dibs__breaker br;
+
+    (void)state;
+    open_machine(&br);
+    assert_int_equal(next_at(&br, START), DIBS__BREAKER_EAR);
+    dibs__breaker_missed(&br, START);
+    dibs__breaker_eared(&br, START, START, DIBS_OK);
+    listen_at(&br, START, 7, "open");
+}
+
+/* The answer may be of the time before the change, or before the cut. */
+static void a_notice_during_a_look_leads_to_another(void **state)
+{
+    const dibs__sums old = {.version = 7,
+                            .expires_ms = DIBS__BREAKER_KEEP_MS,
+                            .state = "open"};
+    dibs__breaker br;
+
+    (void)state;
+    for (int cut = 0; cut < 2; cut++) {
+        open_machine(&br);
+        listen_at(&br, START, 7, "open");
+        dibs__breaker_told(&br, 9, START);
+        assert_int_equal(next_at(&br, START), DIBS__BREAKER_REPORT);
+        if (cut)
+            dibs__breaker_missed(&br, START);
+        else
+            dibs__breaker_told(&br, 8, START);
+        dibs__breaker_metered(&br, START, START, DIBS_OK, &old);
+        if (cut) {
+            assert_int_equal(next_at(&br, START), DIBS__BREAKER_EAR);
+            dibs__breaker_eared(&br, START, START, DIBS_OK);
+        }
+        assert_int_equal(next_at(&br, START), DIBS__BREAKER_REPORT);
+    }
+    /* An answer that has the change is enough. */
+    open_machine(&br);
+    listen_at(&br, START, 6, "open");
+    dibs__breaker_told(&br, 7, START);
+    assert_int_equal(next_at(&br, START), DIBS__BREAKER_REPORT);
+    dibs__breaker_told(&br, 7, START);
+    dibs__breaker_metered(&br, START, START, DIBS_OK, &old);
+    assert_int_equal(next_at(&br, START), DIBS__BREAKER_SLEEP);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -112,6 +292,13 @@ int main(void)
         cmocka_unit_test(a_store_that_forbids_permits_is_not_away),
         cmocka_unit_test(without_an_answer_the_client_probes_alone),
         cmocka_unit_test(an_older_failure_does_not_hide_the_store),
+        cmocka_unit_test(what_is_shown_is_believed_without_a_look),
+        cmocka_unit_test(what_is_old_or_strange_is_not_believed),
+        cmocka_unit_test(what_is_shown_does_not_bring_the_store_back),
+        cmocka_unit_test(a_late_notice_does_not_delay_the_recovery),
+        cmocka_unit_test(a_look_follows_an_ear),
+        cmocka_unit_test(a_cut_during_an_ear_leads_to_another),
+        cmocka_unit_test(a_notice_during_a_look_leads_to_another),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
