@@ -209,3 +209,4 @@ row "redis: client for a held lock" "$client" "" "" "" 0 0 ""
 [ ! -x "$build/bench/bench_queue" ] || queue_bytes redis "entry of a list" 125 "<= 125"
 echo
 "$here/coord.sh" "$@"
+"$here/queues.sh" "$@"
