@@ -22,7 +22,7 @@ reset_state(const dibs__job *job, dibs__job_state *state,
     return DIBS_OK;
 }
 
-/* What the job does from now on. */
+/* From when on the job runs again. */
 typedef struct outlook {
     int64_t next_s; /* 0: it has no time */
     size_t ran;     /* times before that, which have run already */

@@ -5,7 +5,7 @@
  * one it was made. Both are read each time, and their versions are checked by the commit. So
  * no run begins with a definition that the state has left.
  *
- * Those that were used last are kept, up to a number of bytes. One thread's. */
+ * The cache keeps what was used last, up to a number of bytes. One thread's. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_JOBS_JOB_CACHE_H
 #define DIBS_JOBS_JOB_CACHE_H
