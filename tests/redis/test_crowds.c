@@ -256,10 +256,15 @@ static void expect_asked(const account *ac, uint32_t count, int each,
     assert_int_equal(count_commands(ac->sv, "publish") - ac->published, 1);
 }
 
+/* The script is at the server then: else each that asks in the first moment would ask twice. */
 static void open_clients(const world *w, dibs_client *clients[CLIENTS])
 {
-    for (int i = 0; i < CLIENTS; i++)
+    dibs_latch_state at;
+
+    for (int i = 0; i < CLIENTS; i++) {
         clients[i] = world_client(w->url, pace_ms(30000));
+        CHECK(DIBS_NOTFOUND, dibs_latch_show(clients[i], "none", &at, err));
+    }
 }
 
 static void close_clients(dibs_client *clients[CLIENTS])
