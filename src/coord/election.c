@@ -350,14 +350,16 @@ dibs_status dibs_election_campaign(dibs_election *el, dibs_error *err)
     return rc;
 }
 
-/* Locks: el->mutex, let go meanwhile. */
+/* Locks: el->mutex, let go meanwhile. The lock knows of a loss before the thread of the
+ * election has seen it. */
 static dibs_status
 await_lead(dibs_election *el, dibsx_nsec deadline, dibs_error *err)
 {
     for (;;) {
         dibsx_nsec now = dibsx_now();
 
-        if (dibs__election_leads(&el->machine, now))
+        if (dibs__election_leads(&el->machine, now) &&
+            dibs_lock_check(el->lock) == DIBS_OK)
             return DIBS_OK;
         if (el->once_over)
             return dibsx_fail(err, DIBS_LOST,

@@ -89,6 +89,28 @@ static void lost_is_told_when_the_store_hangs(void **state)
     assert_int_equal(d.gained, d.lost);
 }
 
+/* Its thread is busy, and has not seen the loss: a wait does not end with the lead that is
+ * over. */
+static void no_wait_ends_with_a_lead_that_was_taken(void **state)
+{
+    world *w = *state;
+    static diary d;
+    dibs_election *el;
+    dibs_status rc;
+
+    d.busy = true;
+    el = leader(w, w->one, 0, &d);
+    CHECK(DIBS_OK, dibs_lease_break(w->other, "e", 0, NULL, NULL, err));
+    while (dibs_election_check(el) == DIBS_OK)
+        poll(NULL, 0, 1);
+    rc = dibs_election_wait(el, 0, NULL);
+    d.busy = false;
+    assert_status(rc, DIBS_TIMEOUT);
+    CHECK(DIBS_OK, dibs_election_wait(el, WORLD_SEAT_MS, err));
+    dibs_election_free(el);
+    assert_int_equal(d.gained, d.lost);
+}
+
 /* The work goes on after the loss: the lease is not given back, and ends by itself. */
 static void released_only_after_work_stopped(void **state)
 {
@@ -278,6 +300,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         WORLD_TEST(lost_is_told_when_the_store_hangs),
+        WORLD_TEST(no_wait_ends_with_a_lead_that_was_taken),
         WORLD_TEST(released_only_after_work_stopped),
         WORLD_TEST(work_may_stop_before_the_loss_is_told),
         WORLD_TEST(lost_also_when_resigning_while_losing),
