@@ -9,7 +9,10 @@ static void check_notice(const dibs__notice *notice)
 {
     REQUIRE(notice->kind <= DIBS__NOTICE_MISSED);
     REQUIRE(memchr(notice->owner, '\0', sizeof(notice->owner)));
-    REQUIRE((notice->kind == DIBS__NOTICE_SAID) == (notice->said != NULL));
+    if (notice->kind == DIBS__NOTICE_CHANGED && notice->said)
+        REQUIRE(notice->said->len < DIBS__SHOWN_TEXT);
+    else
+        REQUIRE((notice->kind == DIBS__NOTICE_SAID) == (notice->said != NULL));
     if (notice->said)
         REQUIRE(notice->said->len <= DIBS__SAY_MAX);
     if (notice->kind != DIBS__NOTICE_MISSED)
