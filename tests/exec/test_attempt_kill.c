@@ -172,8 +172,9 @@ static void test_the_lease_ends(void **state)
     spec.outlives_belief = true;
     tree third = grow(w, &spec);
     dibs__executor_believe(w->ex, dibsx_now() + 3600 * DIBSX_SEC, 30000);
-    dibsx_nsec until = dibsx_after_ms(dibsx_now(), pace_ms(500));
-    dibs__executor_believe(w->ex, until, pace_ms(500));
+    dibsx_nsec until = dibsx_after_ms(dibsx_now(), pace_ms(700));
+    /* The rest of a lease of 10 s: killing begins 200 ms before its end. */
+    dibs__executor_believe(w->ex, until, pace_ms(10000));
     dibs__attempt_end end = fell(w, &first);
     assert_int_equal(end.reason, DIBS__ATTEMPT_LOST);
     assert_string_equal(end.message,
