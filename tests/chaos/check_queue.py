@@ -13,7 +13,8 @@ from witness_db import breaches, number, open_db, print_breaches, print_sum
 # `how` is what a process was told: 0 nothing, 1 yes, 2 no, 3 that nobody knows; of a redrive
 # 4: there is no such letter. `verb` is how a delivery was to end: 0 ack, 1 nack, 2 dead.
 # `ended` has the last delivery of each item; `item` all items that anybody saw, `chain`
-# those of each push: more than one only by redrives.
+# those of each push: more than one only by redrives. `stolen` has the deliveries of addressed items
+# to other workers.
 PREPARE = """
 CREATE TEMP TABLE ended AS SELECT queue, id, seq, fence, attempt, verb, at_us FROM
     (SELECT *, row_number() OVER (PARTITION BY queue, id ORDER BY fence DESC) AS r FROM effect)
@@ -27,6 +28,8 @@ CREATE TEMP TABLE chain AS SELECT item.seq, min(item.id) AS first, max(item.id) 
     (SELECT sent_us FROM push WHERE push.seq = item.seq) AS from_us
     FROM item GROUP BY item.seq;
 CREATE INDEX temp.chain_seq ON chain (seq);
+CREATE TEMP TABLE stolen AS SELECT e.queue, e.id, e.fence FROM effect e JOIN address a ON a.seq = e.seq
+    JOIN worker w ON w.who = e.who WHERE w.worker <> a.worker;
 """
 
 # A timer of a store may count milliseconds.
@@ -155,6 +158,12 @@ CHECKS = [
         WHERE dead <> (SELECT count(*) FROM letter l WHERE l.queue = final.queue)"""),
     ('an item that two pushes made',
      "SELECT queue, id, min(seq), max(seq) FROM effect GROUP BY queue, id HAVING min(seq) < max(seq)"),
+    # An item of a worker that there is not is stolen, or stays in the queue.
+    ('stealing: of many addressed items none was stolen',
+     """SELECT count(*) FROM address HAVING count(*) > 500 AND NOT EXISTS (SELECT 1 FROM stolen)"""),
+    ('stealing: of many addressed items their own workers had none',
+     """SELECT count(*) FROM address HAVING count(*) > 500 AND NOT EXISTS (SELECT 1 FROM effect e
+        JOIN address a ON a.seq = e.seq JOIN worker w ON w.who = e.who WHERE w.worker = a.worker)"""),
     ('nothing was done', "SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM told WHERE how = 1)"),
 ]
 
@@ -205,6 +214,8 @@ def main(folder):
           f'{number(db, "SELECT sum(died) FROM final")} deaths, '
           f'{number(db, "SELECT count(*) FROM redrive WHERE how = 1")} redrives, '
           f'{number(db, "SELECT count(*) FROM push WHERE delay_ms > 0")} delayed pushes')
+    print(f'{number(db, "SELECT count(*) FROM address")} items for one worker, '
+          f'{number(db, "SELECT count(*) FROM stolen")} deliveries of them to another')
     print_sum(db, found, pushes + effects, effects, sum(len(rows) for _, rows in lost))
     return 1 if found else 0
 

@@ -1,5 +1,5 @@
-/* queue_choice.c - what the processes of the queue ground want of each item: delays, few
- * tries, nacks, deaths and redrives. Any process. */
+/* queue_choice.c - what the processes of the queue ground want of each item: a worker,
+ * delays, few tries, nacks, deaths and redrives. Any process. */
 /* SPDX-License-Identifier: MIT */
 #include "queue_ground.h"
 
@@ -8,7 +8,7 @@
 
 /* A delayed retry holds up the line, so it is short there. */
 enum { DELAY_MS = 300, LINE_DELAY_MS = 30 };
-enum { DELAYED_OF = 16, FEW_OF = 32, FEW_TRIES = 3 };
+enum { DELAYED_OF = 16, FEW_OF = 32, FEW_TRIES = 3, ADDRESSED_OF = 4 };
 
 static uint64_t draw(uint64_t *random)
 {
@@ -27,6 +27,20 @@ void choose_push(int queue, pushed *one)
         one->delay_ms = 20 + one->seq % DELAY_MS;
     if (has_few_tries(queue, one->seq))
         one->tries = FEW_TRIES;
+    if (queue == POOL && one->seq % ADDRESSED_OF == 2)
+        one->worker = (uint32_t)(1 + one->seq / ADDRESSED_OF % (WORKERS + 1));
+}
+
+uint32_t worker_of(int queue, uint64_t who)
+{
+    return queue == POOL ? (uint32_t)(1 + who % WORKERS) : 0;
+}
+
+void write_worker(uint32_t worker, char out[WORKER_ROOM])
+{
+    out[0] = '\0';
+    if (worker > 0)
+        snprintf(out, WORKER_ROOM, "worker-%u", (unsigned)worker);
 }
 
 void choose_end(int queue, uint64_t *random, effect *one)

@@ -43,6 +43,12 @@ void do_work(uint64_t *random);
  * delayed, and some are dead after a few attempts. */
 void choose_push(int queue, pushed *one);
 
+/* Workers have numbers from 1 on, and names made of them: processes of one number have one name. An item for
+ * number WORKERS + 1 is for a worker that there is not. 0 is the name "": anybody's. */
+enum { WORKERS = 5, WORKER_ROOM = 24 };
+uint32_t worker_of(int queue, uint64_t who);
+void write_worker(uint32_t worker, char out[WORKER_ROOM]);
+
 /* How a delivery is to end: mostly with an ack. */
 void choose_end(int queue, uint64_t *random, effect *one);
 

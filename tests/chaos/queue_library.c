@@ -28,6 +28,7 @@ typedef struct program {
 static bool begin(program *pg, const char *folder, int queue, uint64_t who)
 {
     dibs_error err = {0};
+    char as[WORKER_ROOM];
 
     *pg = (program){.mutex = PTHREAD_MUTEX_INITIALIZER};
     pg->ct = map_file(folder, CONTROL, sizeof(*pg->ct));
@@ -39,10 +40,12 @@ static bool begin(program *pg, const char *folder, int queue, uint64_t who)
                      DIBS_CLIENT_OPTS(.timeout_ms = pg->ct->ttl_ms), &pg->cl,
                      &err) != DIBS_OK)
         poll(NULL, 0, AGAIN_MS);
+    write_worker(worker_of(queue, who), as);
     return pg->wn && pg->cl &&
            dibs_queue_new(pg->cl, queue_names[queue],
-                          DIBS_QUEUE_OPTS(.ttl_ms = pg->ct->ttl_ms), &pg->q,
-                          &err) == DIBS_OK;
+                          DIBS_QUEUE_OPTS(.ttl_ms = pg->ct->ttl_ms,
+                                          .as = as[0] ? as : NULL),
+                          &pg->q, &err) == DIBS_OK;
 }
 
 static void end(program *pg)
@@ -61,7 +64,7 @@ static outcome outcome_of(dibs_status rc)
 
 static void push(const program *pg, pushed *all, size_t count)
 {
-    char texts[PART_BATCH][TEXT_ROOM];
+    char texts[PART_BATCH][TEXT_ROOM], workers[PART_BATCH][WORKER_ROOM];
     dibs_push_item items[PART_BATCH] = {{0}};
     dibs_push_opts opts[PART_BATCH];
     dibs_pushed made[PART_BATCH] = {{0}};
@@ -70,8 +73,10 @@ static void push(const program *pg, pushed *all, size_t count)
     dibs_status rc;
 
     for (size_t i = 0; i < count; i++) {
+        write_worker(all[i].worker, workers[i]);
         opts[i] = *DIBS_PUSH_OPTS(.delay_ms = (int64_t)all[i].delay_ms,
-                                  .tries = all[i].tries);
+                                  .tries = all[i].tries,
+                                  .to = workers[i][0] ? workers[i] : NULL);
         items[i].opts = &opts[i];
         items[i].data = texts[i];
         items[i].len =
@@ -212,6 +217,7 @@ int library_consumer(const char *folder, int queue, uint64_t who)
     int code = 0;
 
     if (begin(&pg, folder, queue, who)) {
+        witness_worker(pg.wn, who, worker_of(queue, who));
         if (pthread_create(&thread, NULL, await_end, &pg) != 0)
             return 2;
         if (dibs_queue_work(pg.q, queue == POOL ? THREADS : 1, work, &pg,

@@ -20,6 +20,7 @@ struct queue_part {
     dibs__store *st;
     int bell; /* -1: none yet */
     int64_t ttl_ms;
+    char as[WORKER_ROOM];
 
     dibs__reserve ask;
     dibs__settlement settle[PART_BATCH];
@@ -32,6 +33,7 @@ struct queue_part {
     dibs__push push;
     dibs__push_item items[PART_BATCH];
     char texts[PART_BATCH][TEXT_ROOM];
+    char workers[PART_BATCH][WORKER_ROOM];
 };
 
 static uint64_t draw_lane(void)
@@ -49,7 +51,7 @@ static dibsx_nsec soon(void)
 }
 
 queue_part *part_open(const char *url, const char *queue, int64_t ttl_ms,
-                      const atomic_bool *over)
+                      uint32_t worker, const atomic_bool *over)
 {
     queue_part *pt = calloc(1, sizeof(*pt));
     dibs_error err = {0};
@@ -57,7 +59,8 @@ queue_part *part_open(const char *url, const char *queue, int64_t ttl_ms,
     if (!pt)
         return NULL;
     *pt = (queue_part){.over = over, .bell = -1, .ttl_ms = ttl_ms};
-    pt->ask = (dibs__reserve){.queue = queue, .as = "", .span_ms = ttl_ms};
+    pt->ask = (dibs__reserve){.queue = queue, .as = pt->as, .span_ms = ttl_ms};
+    write_worker(worker, pt->as);
     pt->ask.settle = pt->settle;
     pt->push = (dibs__push){.queue = queue, .lane = draw_lane()};
     pt->push.items = pt->items;
@@ -109,11 +112,12 @@ void part_push(queue_part *pt, pushed *all, size_t count)
     for (size_t i = 0; i < count; i++) {
         int len = snprintf(pt->texts[i], TEXT_ROOM, "%" PRIu64, all[i].seq);
 
+        write_worker(all[i].worker, pt->workers[i]);
         pt->items[i] = (dibs__push_item){.data = pt->texts[i],
                                          .len = (size_t)len,
                                          .delay_ms = (int64_t)all[i].delay_ms,
                                          .tries = all[i].tries,
-                                         .to = "",
+                                         .to = pt->workers[i],
                                          .dedup = ""};
     }
     pt->push.count = count;

@@ -13,9 +13,9 @@ enum { PART_BATCH = 16 };
 typedef struct queue_part queue_part;
 
 /* `over` ends every call soon. NULL: it was over before the store could be reached. Close
- * it with part_close(): what it has comes back by itself. */
+ * it with part_close(): what it has comes back by itself. It takes items as `worker`. */
 queue_part *part_open(const char *url, const char *queue, int64_t ttl_ms,
-                      const atomic_bool *over);
+                      uint32_t worker, const atomic_bool *over);
 void part_close(queue_part *pt); /* NULL is a no-op */
 
 /* Pushes up to PART_BATCH items, and sets how, id and sent_us of each. */

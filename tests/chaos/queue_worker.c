@@ -33,7 +33,7 @@ int steps_producer(const char *folder, int queue, uint64_t who)
     control *ct = map_file(folder, CONTROL, sizeof(*ct));
     witness *wn = witness_open(folder);
     queue_part *pt =
-        part_open(ct->url, queue_names[queue], ct->ttl_ms, &ct->over);
+        part_open(ct->url, queue_names[queue], ct->ttl_ms, 0, &ct->over);
     pushed all[PART_BATCH];
     size_t count;
 
@@ -69,12 +69,14 @@ int steps_consumer(const char *folder, int queue, uint64_t who)
 {
     control *ct = map_file(folder, CONTROL, sizeof(*ct));
     witness *wn = witness_open(folder);
-    queue_part *pt =
-        part_open(ct->url, queue_names[queue], ct->ttl_ms, &ct->over);
+    queue_part *pt = part_open(ct->url, queue_names[queue], ct->ttl_ms,
+                               worker_of(queue, who), &ct->over);
     effect hand[PART_BATCH], next[PART_BATCH];
     size_t count = 0, taken = 0;
     uint64_t random = who;
 
+    if (wn)
+        witness_worker(wn, who, worker_of(queue, who));
     while (wn && pt && !atomic_load(&ct->over)) {
         part_next(pt, hand, count, queue == POOL ? PART_BATCH : 1, next,
                   &taken);

@@ -19,6 +19,8 @@ CREATE TABLE told (queue INTEGER, id INTEGER, fence INTEGER, how INTEGER, verb I
 CREATE TABLE redrive (queue INTEGER, id INTEGER, seq INTEGER, how INTEGER);
 CREATE TABLE letter (queue INTEGER, id INTEGER, seq INTEGER, attempts INTEGER, lost INTEGER,
     reason INTEGER);
+CREATE TABLE address (seq INTEGER PRIMARY KEY, worker INTEGER);
+CREATE TABLE worker (who INTEGER PRIMARY KEY, worker INTEGER);
 CREATE TABLE loss (from_us INTEGER, to_us INTEGER);
 CREATE TABLE final (queue INTEGER, pushed INTEGER, acked INTEGER, ready INTEGER, later INTEGER,
     out INTEGER, dead INTEGER, faults INTEGER, nacked INTEGER, died INTEGER);
@@ -30,6 +32,8 @@ CREATE TABLE final (queue INTEGER, pushed INTEGER, acked INTEGER, ready INTEGER,
 # given up and is dead. 24 may be tried three times: it was nacked, lost by a process that left no
 # effect, and nacked again. 25 was pushed with a delay of 50 ms, and its nack had no answer: it did not
 # count.
+# Items 1 to 600 are for one worker each; the first was taken by 50, which is another, and then
+# by its own, 51.
 # Items 4, 5 and 8 are the line's: 5 was nacked once. Nobody knows of 6 whether it was
 # made: it was not.
 GOOD = """
@@ -55,6 +59,9 @@ INSERT INTO told VALUES (0, 11, 21, 3, 0, 1100), (0, 11, 22, 1, 0, 2100), (0, 13
     (0, 124, 47, 1, 1, 1100), (0, 124, 49, 1, 1, 1100), (0, 125, 51, 3, 1, 1051000),
     (0, 125, 52, 1, 0, 1061000);
 INSERT INTO redrive VALUES (0, 122, 22, 1);
+WITH RECURSIVE n(seq) AS (VALUES (1) UNION ALL SELECT seq + 1 FROM n WHERE seq < 600)
+    INSERT INTO address SELECT seq, 1 + seq % 6 FROM n;
+INSERT INTO worker VALUES (50, 1), (51, 2), (52, 3), (60, 0), (61, 0);
 INSERT INTO letter VALUES (0, 123, 23, 1, 0, 46), (0, 124, 24, 3, 1, 49);
 INSERT INTO final VALUES (0, 8, 6, 0, 0, 0, 2, 9, 3, 3), (1, 3, 3, 0, 0, 0, 0, 9, 1, 0);
 """
@@ -118,6 +125,8 @@ PLANTED = [
     ("UPDATE final SET nacked = 2 WHERE queue = 0", 'the counts of nacks'),
     ("UPDATE final SET nacked = 5 WHERE queue = 0", 'the counts of nacks'),
     ("UPDATE final SET died = 2 WHERE queue = 0", 'the counts of nacks'),
+    ("UPDATE address SET worker = 1; UPDATE worker SET worker = 1", 'stealing: of many addressed items none'),
+    ("UPDATE address SET worker = 9", 'stealing: of many addressed items their own'),
     ("DELETE FROM told", 'nothing was done'),
 ]
 

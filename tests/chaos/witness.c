@@ -23,6 +23,10 @@ static const char schema[] =
     "CREATE INDEX IF NOT EXISTS redrive_item ON redrive (queue, id);"
     "CREATE TABLE IF NOT EXISTS letter (queue INTEGER, id INTEGER,"
     " seq INTEGER, attempts INTEGER, lost INTEGER, reason INTEGER);"
+    "CREATE TABLE IF NOT EXISTS address (seq INTEGER PRIMARY KEY,"
+    " worker INTEGER);"
+    "CREATE TABLE IF NOT EXISTS worker (who INTEGER PRIMARY KEY,"
+    " worker INTEGER);"
     "CREATE TABLE IF NOT EXISTS loss (from_us INTEGER, to_us INTEGER);"
     "CREATE TABLE IF NOT EXISTS final (queue INTEGER, pushed INTEGER,"
     " acked INTEGER, ready INTEGER, later INTEGER, out INTEGER, dead INTEGER,"
@@ -58,11 +62,16 @@ void witness_push(witness *wn, int queue, uint64_t who, const pushed *all,
 {
     static const char sql[] =
         "INSERT INTO push VALUES (?, ?, ?, 0, 0, ?, ?, 0)";
+    static const char address[] = "INSERT INTO address VALUES (?, ?)";
 
     witness_db_run(wn->db, "BEGIN IMMEDIATE");
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
         witness_db_insert(wn->db, sql, 5, all[i].seq, (uint64_t)queue, who,
                           all[i].delay_ms, (uint64_t)all[i].tries);
+        if (all[i].worker)
+            witness_db_insert(wn->db, address, 2, all[i].seq,
+                              (uint64_t)all[i].worker);
+    }
     witness_db_run(wn->db, "COMMIT");
 }
 
@@ -76,6 +85,12 @@ void witness_pushed(witness *wn, const pushed *all, size_t count)
         witness_db_insert(wn->db, sql, 4, (uint64_t)all[i].how, all[i].id,
                           all[i].sent_us, all[i].seq);
     witness_db_run(wn->db, "COMMIT");
+}
+
+void witness_worker(witness *wn, uint64_t who, uint32_t worker)
+{
+    witness_db_insert(wn->db, "INSERT INTO worker VALUES (?, ?)", 2, who,
+                      (uint64_t)worker);
 }
 
 bool witness_effects(witness *wn, int queue, uint64_t who, const effect *all,

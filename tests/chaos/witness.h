@@ -26,6 +26,7 @@ typedef struct pushed {
     outcome how;
     uint64_t delay_ms; /* 0: none */
     uint32_t tries;    /* 0: the queue's */
+    uint32_t worker;   /* whose it is; 0: anybody's */
     uint64_t sent_us;  /* on the wall clock, which is the store's too */
 } pushed;
 
@@ -67,6 +68,9 @@ void witness_told(witness *wn, int queue, const effect *all, size_t count);
 void witness_redrive(witness *wn, int queue, const effect *dead);
 void witness_redriven(witness *wn, int queue, const effect *dead, outcome how);
 void witness_letter(witness *wn, int queue, const letter *lt);
+
+/* A process takes items as this worker. */
+void witness_worker(witness *wn, uint64_t who, uint32_t worker);
 
 /* Commits the effects if `is_valid` says so at the end; else there are none. */
 bool witness_effects(witness *wn, int queue, uint64_t who, const effect *all,
