@@ -12,15 +12,19 @@ from witness_db import breaches, number, open_db, print_breaches, print_sum
 
 # `how` is what a process was told: 0 nothing, 1 yes, 2 no, 3 that nobody knows; of a redrive
 # 4: there is no such letter. `verb` is how a delivery was to end: 0 ack, 1 nack, 2 dead.
-# `ended` has the last delivery of each item; `item` all items that anybody saw, `chain`
-# those of each push: more than one only by redrives. `stolen` has the deliveries of addressed items
-# to other workers.
+# `ended` has the last delivery of each item, `accepted` those with an ack, but not where the
+# item is dead because its attempts were used up and its consumer died before the ack.
+# `item` has all items that anybody saw, `chain` those of each push: more than one only by
+# redrives. `stolen` has the deliveries of addressed items to other workers.
 PREPARE = """
 CREATE TEMP TABLE ended AS SELECT queue, id, seq, fence, attempt, verb, at_us FROM
     (SELECT *, row_number() OVER (PARTITION BY queue, id ORDER BY fence DESC) AS r FROM effect)
     WHERE r = 1;
 CREATE INDEX temp.ended_item ON ended (queue, id);
 CREATE INDEX temp.ended_seq ON ended (seq);
+CREATE TEMP TABLE accepted AS SELECT * FROM ended e WHERE verb = 0 AND NOT EXISTS
+    (SELECT 1 FROM letter l WHERE l.queue = e.queue AND l.id = e.id AND l.reason <> e.fence AND NOT EXISTS
+        (SELECT 1 FROM told t WHERE t.queue = e.queue AND t.id = e.id AND t.fence = e.fence AND t.how = 1));
 CREATE TEMP TABLE item AS SELECT queue, id, seq FROM ended UNION SELECT queue, id, seq FROM letter;
 CREATE TEMP TABLE chain AS SELECT item.seq, min(item.id) AS first, max(item.id) AS last, count(*) AS items,
     (SELECT count(*) FROM redrive r WHERE r.seq = item.seq AND r.how = 1) AS certain,
@@ -63,8 +67,8 @@ LOSABLE = [
         ON e.queue = t.queue AND e.id = t.id AND e.fence = t.fence
         WHERE t.how = 1 AND t.verb = 0 GROUP BY e.seq HAVING count(*) > 1"""),
     ('accepted, and a dead letter too',
-     f"""SELECT l.seq, e.id, l.id, chain.from_us, {END} FROM letter l JOIN ended e ON e.seq = l.seq
-        JOIN chain ON chain.seq = l.seq WHERE e.verb = 0"""),
+     f"""SELECT l.seq, e.id, l.id, chain.from_us, {END} FROM letter l JOIN accepted e ON e.seq = l.seq
+        JOIN chain ON chain.seq = l.seq"""),
     ('delivered after it was accepted or dead',
      """SELECT e.queue, e.id, e.fence, t.sent_us, e.at_us FROM told t JOIN effect e ON e.queue = t.queue
         AND e.id = t.id WHERE t.how = 1 AND t.verb IN (0, 2) AND e.fence > t.fence"""),
@@ -105,7 +109,7 @@ LOSABLE = [
     ('the counts of the store are not those of the witness',
      f"""SELECT queue, pushed, acked, made, done, 0, {END} FROM (SELECT queue, pushed, acked,
         (SELECT count(DISTINCT seq) FROM item WHERE item.queue = final.queue) AS made,
-        (SELECT count(*) FROM ended e WHERE e.queue = final.queue AND e.verb = 0) AS done
+        (SELECT count(*) FROM accepted e WHERE e.queue = final.queue) AS done
         FROM final) WHERE pushed <> made OR acked <> done"""),
     ('the counts of nacks and deaths are not those of the witness',
      f"""SELECT queue, nacked, nacks, died, deaths, 0, {END} FROM (SELECT queue, nacked, died, dead,

@@ -70,6 +70,11 @@ INSERT INTO final VALUES (0, 8, 6, 0, 0, 0, 2, 9, 3, 3), (1, 3, 3, 0, 0, 0, 0, 9
 DIED_WITH_CONSUMER = """UPDATE letter SET reason = 0, lost = 2 WHERE id = 124;
     UPDATE told SET how = 2 WHERE fence = 49; UPDATE final SET nacked = 2 WHERE queue = 0;"""
 
+# The same, and it had been done: its consumer died before the ack.
+DIED_BEFORE_ACK = """UPDATE letter SET reason = 0, lost = 2 WHERE id = 124;
+    UPDATE effect SET verb = 0 WHERE fence = 49; DELETE FROM told WHERE fence = 49;
+    UPDATE final SET nacked = 2 WHERE queue = 0;"""
+
 # What is changed, and the beginning of the breach that must be found.
 PLANTED = [
     ("DELETE FROM effect WHERE id = 12", 'lost: a push'),
@@ -84,6 +89,7 @@ PLANTED = [
     ("INSERT INTO told VALUES (0, 11, 21, 1, 0, 2100)", 'accepted twice'),
     ("UPDATE effect SET verb = 0 WHERE fence = 44; UPDATE told SET verb = 0 WHERE fence = 44", 'accepted twice'),
     ("INSERT INTO letter VALUES (0, 12, 2, 1, 0, 23)", 'accepted, and a dead'),
+    (DIED_BEFORE_ACK + "INSERT INTO told VALUES (0, 124, 49, 1, 0, 1100)", 'accepted, and a dead'),
     ("INSERT INTO effect VALUES (80, 0, 13, 29, 2, 3, 50, 0, 0, 0, 3000)", 'delivered after'),
     ("INSERT INTO effect VALUES (80, 0, 123, 59, 2, 23, 50, 0, 0, 0, 3000)", 'delivered after'),
     ("INSERT INTO effect VALUES (80, 0, 12, 23, 1, 2, 50, 0, 0, 0, 3000)", 'one delivery'),
@@ -190,7 +196,7 @@ def find_excused():
 
 def main():
     bad = find_excused()
-    for change in ('', DIED_WITH_CONSUMER):
+    for change in ('', DIED_WITH_CONSUMER, DIED_BEFORE_ACK):
         if find(change):
             print(f'a good history: {find(change)} after {change!r}')
             bad = 1
