@@ -127,7 +127,7 @@ use_preset() {
 # (tests/CMakeLists.txt). The limit of a test is for one that hangs.
 tests() {
     local preset=$1 with
-    local -A fifths=([dev]=11 [asan]=7 [tsan]=6)
+    local -A fifths=([dev]=12 [asan]=7 [tsan]=6)
     shift
     use_preset "$preset"
     # What each test took: seconds of the clock, of its own code and of the system.
