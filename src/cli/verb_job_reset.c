@@ -48,8 +48,10 @@ find_first(const dibs__open_board *ob, const dibs__job *job,
         dibs__run_id_of_tick(job->name, tick.at, id);
         rc = dibs__board_run(&ob->board, id, &run, err);
         dibs__run_fini(&run);
-        if (rc == DIBS_OK)
+        if (rc == DIBS_OK) {
             out->ran++;
+            out->next_s = 0;
+        }
     }
     dibs__zone_free(zone);
     return rc == DIBS_NOTFOUND ? DIBS_OK : rc;
@@ -84,7 +86,10 @@ tell_outlook(const dibs__command *cmd, const char *name, const outlook *o)
         return dibs__report_end(&report);
     }
     dibs__moment_cell(o->next_s * 1000000, when, sizeof(when));
-    if (!o->next_s)
+    if (o->ran == RAN_MAX)
+        printf("%s runs again after its next %d times, which ran already\n",
+               name, (int)RAN_MAX);
+    else if (!o->next_s)
         printf("%s has no time at which it is due\n", name);
     else if (o->ran)
         printf("%s runs again from %s on; its %zu time%s before that ran "
