@@ -39,9 +39,8 @@ typedef struct dibs__notice {
     dibs__notice_kind kind;
     uint64_t fence; /* of the grant, or of the lease that was revoked; of a
                        topic: the number that it got */
-    dibs__said
-        *said; /* of SAID; of CHANGED: what the put showed, or NULL. A reader
-                         of the doorbell frees it */
+    /* A message, or what a change shows; else NULL. A reader of the doorbell frees it. */
+    dibs__said *said;
 } dibs__notice;
 
 /* A message that was heard, with room for its data; NULL: no memory, or too long. */

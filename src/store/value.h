@@ -19,9 +19,9 @@ typedef struct dibs__put {
     size_t len;        /* at most DIBS_VALUE_MAX */
     uint64_t expected; /* DIBS_VERSION_ANY, DIBS_VERSION_NONE, or a version */
     int64_t ttl_ms;    /* 0: for ever */
-    bool
-        shows; /* the notice has "TTL_MS DATA" as well, if the data are printable and no
-                   longer than DIBS__SHOWN_MAX */
+    /* The notice has "TTL_MS DATA" as well, if the data are printable and no longer than
+     * DIBS__SHOWN_MAX. */
+    bool shows;
 } dibs__put;
 
 /* Whether a put shows its value, and what: NULL when it does not, or without memory. */
