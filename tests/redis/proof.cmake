@@ -22,8 +22,11 @@ if(NOT DIBS_SANITIZE)
   # Other ways to the same steps; sanitizers see them in the tests of the link.
   on_redis(contract_redis_unix contract contract --unix)
   on_redis(contract_redis_tls contract contract --tls)
-  on_redis(contract_redis_acl contract contract --acl ${redis_acl} contract:)
   dibs_long(contract_redis_unix contract_redis_tls)
+endif()
+if(NOT DIBS_SANITIZE MATCHES thread)
+  # As the user that the documents describe, which has every right that a step needs.
+  on_redis(contract_redis_acl contract contract --acl ${redis_acl} contract:)
 endif()
 foreach(part locks nouns)
   dibs_test(core_redis_${part} "core;redis" with_redis -- $<TARGET_FILE:test_core> --${part})
@@ -41,6 +44,10 @@ function(suites_on topology)
 endfunction()
 
 suites_on(cluster)
+if(NOT DIBS_SANITIZE)
+  # The contract has the steps on a cluster, and the core is the same on every store.
+  dibs_long(core_redis_cluster_locks core_redis_cluster_nouns)
+endif()
 
 # redis_test(NAME LABEL SOURCE...): a program that starts its own servers.
 function(redis_test name label)
