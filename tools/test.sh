@@ -17,7 +17,9 @@ mkdir -p "$logs"
 failed=()
 again=()
 leave_out=(-LE '^long$')
+long=
 if [ "${1:-}" = --long ]; then
+    long=1
     leave_out=()
     guarded_programs=long_guarded_programs
 fi
@@ -144,7 +146,6 @@ build_ahead() {
     renice -n 10 "$BASHPID" >/dev/null 2>&1
     build_warned asan >/dev/null 2>&1
     build_guarded tsan >/dev/null 2>&1
-    build bench bench dibs_docs >/dev/null 2>&1
 }
 
 # lane NAME COMMAND: steps that run beside others. Their lines, and what failed in them,
@@ -178,9 +179,11 @@ guard_asan() {
 
 look_at_the_rest() {
     step fuzz "each target for a moment" env SEED="$DIBS_SEED" tools/fuzz.sh 1
-    step bench "build optimised" build bench bench dibs_docs &&
-        step bench "short form, to see that it works" bench/run.sh build/bench --quick
-    step bench "what is installed is hardened" tests/tree/test_hardened.sh build/bench
+    step bench "short form, to see that it works" bench/run.sh build/dev --quick
+    if [ -n "$long" ]; then
+        step bench "build optimised" build bench bench dibs_docs &&
+            step bench "what is installed is hardened" tests/tree/test_hardened.sh build/bench
+    fi
 }
 
 beside=
