@@ -151,9 +151,9 @@ class ServeCase(unittest.TestCase):
     options = ()
 
     def assertEqual(self, first, second, msg=None):
-        """A status that a slow machine explains, where another was expected, is lateness."""
-        if type(first) is type(second) is int and first != second and first in (408, 503, 504):
-            raise NotInTime(f"status {first}, not {second}: {msg}")
+        """A status or a code that a slow machine explains, where another was expected, is lateness."""
+        if type(first) is type(second) and first != second and first in (408, 503, 504, "unavail", "unknown"):
+            raise NotInTime(f"{first}, not {second}: {msg}")
         super().assertEqual(first, second, msg)
 
     @classmethod

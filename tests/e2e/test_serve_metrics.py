@@ -65,7 +65,7 @@ class Metrics(ServeCase):
         before = self.samples()
         self.assertEqual(self.daemon.post("/v1/leases/" + name, {"ttl_ms": 60000}).status, 201)
         self.assertEqual(self.daemon.post("/v1/leases/" + name, {}).json["code"], "busy")
-        self.assertEqual(self.daemon.post("/v1/leases/" + name, {"wait_ms": 1}).json["code"], "timeout")
+        self.assertEqual(self.daemon.post("/v1/leases/" + name, {"wait_ms": 50}).json["code"], "timeout")
         now = self.samples()
         grown = {reason: now[key] - before[key] for reason in ("busy", "timeout", "cancelled", "error")
                  for key in [f'dibs_lock_not_acquired_total{{reason="{reason}"}}']}
