@@ -68,19 +68,19 @@ bool dibs__serve_read_fence(dibs__http_exchange *ex,
 void dibs__serve_post_yield(dibs__http_exchange *ex)
 {
     dibs__serve *sv = dibs__http_arg(ex);
-    const char *name = dibs__serve_ask_name(ex);
+    const char *name = dibs__serve_ask_name(ex), *reason = NULL;
     const dibsx_json_node *body;
     int64_t fence = 0;
     uint32_t asked = 0;
     dibs_error err = {0};
     dibs_status rc;
 
-    if (!name || !dibs__serve_ask_body(ex, "fence", &body) ||
+    if (!name || !dibs__serve_ask_change(ex, "fence reason", &body, &reason) ||
         !dibs__serve_ask_int(ex, body, "fence", 0, DIBS__SERVE_FENCE_MAX,
                              &fence))
         return;
     rc = dibs_lease_yield(sv->cl, name, (uint64_t)fence, &asked, &err);
-    dibs__serve_audit_note(ex, "yield", name, (uint64_t)fence, NULL, rc);
+    dibs__serve_audit_note(ex, "yield", name, (uint64_t)fence, reason, rc);
     if (rc == DIBS_OK)
         dibsx_json_pair_uint(dibs__http_answer(ex, 200), "asked", asked);
     else

@@ -130,6 +130,9 @@ class Locks(ServeCase):
         self.assert_problem(self.daemon.post(f"/v1/locks/{name}/yield", role="operate"), 404, "notfound")
         self.hold(name)
         self.assertEqual(self.daemon.post(f"/v1/locks/{name}/yield", role="operate").json, {"asked": 0})
+        self.assertEqual(self.daemon.post(f"/v1/locks/{name}/yield", {"reason": "deploy"}, role="operate").status, 200)
+        entry = self.daemon.get("/v1/audit", query={"name": name}).json["items"][0]
+        self.assertEqual((entry["action"], entry["reason"]), ("yield", "deploy"))
 
     def test_break_stale(self):
         name = self.name()
@@ -168,7 +171,7 @@ class Locks(ServeCase):
         self.assertEqual((holder["label"], holder["meta"], holder["fence"]), ("worker", {"job": "7"}, lease["fence"]))
         busy = self.daemon.post(path, {}, role="operate")
         self.assertTrue(self.assert_problem(busy, 409, "busy")["retriable"])
-        self.assert_problem(self.daemon.post(path, {"wait_ms": 1}), 409, "timeout")
+        self.assert_problem(self.daemon.post(path, {"wait_ms": 50}), 409, "timeout")
         self.assert_problem(self.daemon.post(path, {"mode": "permits", "capacity": 3}), 409, "mismatch")
         token = {"token": lease["token"]}
         self.assertTrue(self.daemon.post(path + "/check", token).json["held"])

@@ -20,9 +20,9 @@ export function askBreak(row, p) {
 
 export function askYield(row, p) {
   return confirm({
-    title: 'Ask the holder to give it back?', action: 'Ask', say: [h('b', { text: who(p) }), ' is asked to give ', h('code', { text: row.name }), ' back. It may go on.'],
+    title: 'Ask the holder to give it back?', action: 'Ask', reason: true, say: [h('b', { text: who(p) }), ' is asked to give ', h('code', { text: row.name }), ' back. It may go on.'],
     note: 'Holders that do not listen for it are not told.',
-    run: () => sends(thing('v1/locks', row.name, 'yield'), { fence: p.fence })(), done: got => (got.asked ? `Asked: ${who(p)}` : `${who(p)} does not listen for such requests`),
+    run: sends(thing('v1/locks', row.name, 'yield'), { fence: p.fence }), done: got => (got.asked ? `Asked: ${who(p)}` : `${who(p)} does not listen for such requests`),
   });
 }
 
