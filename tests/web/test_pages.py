@@ -186,6 +186,8 @@ class Page(unittest.TestCase):
         self.go("#/locks/" + name.replace("/", "%2F"), str(fence))
         self.browser.click_text("Ask to give back…")
         self.browser.await_text(name, "dialog")
+        self.assertTrue(self.browser.run("return document.querySelector('dialog [type=submit]').disabled"))
+        self.browser.fill("#reason", "a deployment waits")
         self.browser.click_text("Ask", "dialog button")
         self.browser.await_text("does not listen", "#toasts")
         self.browser.click_text("Break…")
@@ -199,6 +201,7 @@ class Page(unittest.TestCase):
         self.browser.await_text("Free.", "main")
         self.browser.await_text("its host is gone", "main")
         self.go("#/audit", "its host is gone")
+        self.browser.await_text("a deployment waits", "main")
 
     def test_another_holder_by_now_is_left_alone(self):
         token = self.scene.lease("changes")["token"]
@@ -257,7 +260,8 @@ class Page(unittest.TestCase):
             paper.append(self.browser.run("return getComputedStyle(document.documentElement).backgroundColor"))
             for width in (390, 1280, 2560):
                 self.browser.size(width)
-                for address, text in (("#/", "Most wanted"), ("#/locks", "downloads"), ("#/locks/nightly", "Who is next"), ("#/waits", "Deadlock"), ("#/audit", "Audit")):
+                for address, text in (("#/", "Most wanted"), ("#/locks", "downloads"), ("#/locks/nightly", "Who is next"), ("#/waits", "Deadlock"), ("#/coordination", "Groups"),
+                                      ("#/coordination/dibs.nodes", "Facts"), ("#/queues", "Queues"), ("#/jobs", "Jobs"), ("#/nodes", "No node is there"), ("#/audit", "Audit")):
                     with self.subTest((theme, width, address)):
                         self.go(address, text)
                         self.assertLessEqual(self.browser.run("return document.documentElement.scrollWidth"), width)

@@ -76,6 +76,12 @@ class Texts(unittest.TestCase):
         while self.bury(session):
             pass
 
+    def fill_members(self):
+        """Members, their labels and facts. Names of steps, nodes' labels and tokens have letters and digits alone."""
+        for text in CORPUS[:3]:
+            self.scene.behind("join", "members", "--member", text, "--label", text, "--meta", "fact=" + text, "--", "sleep", "3600")
+        wait_until(lambda: len(self.scene.get("/v1/members/members").json["members"]) == 3, "three members")
+
     def bury(self, session):
         items = self.ask("POST", "/v1/queues/~/reserve", {"session": session, "count": 10, "wait_ms": 0}, (200,), name="letters")["items"]
         for item in items:
@@ -111,6 +117,7 @@ class Texts(unittest.TestCase):
         self.named = self.fill_locks()
         self.fill_hosts()
         self.fill_nouns()
+        self.fill_members()
         self.fill_trail()
         runs = self.fill_runs()
         browser = self.browser
@@ -127,6 +134,8 @@ class Texts(unittest.TestCase):
             self.visit(f"#/locks/host%3A{i}")
             self.visit(f"#/jobs/job{i}")
             self.visit(self.path("queues", text))  # of some, and the error of the others
+        self.visit("#/coordination/members")
+        browser.await_text(CORPUS[1], ".audit")
         self.visit("#/queues/letters")
         browser.await_text(CORPUS[1], ".messages")
         self.visit("#/locks?q=" + browser.run("return encodeURIComponent(args[0])", CORPUS[1]))
