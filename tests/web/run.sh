@@ -17,6 +17,7 @@ export DIBS_BIN=$build/dibs DIBS_TWO_LOCKS=$build/tests/e2e/two_locks
 python3 -B "$here/test_pages.py"
 python3 -B "$here/test_nouns.py"
 python3 -B "$here/test_acts.py"
+python3 -B "$here/test_origins.py"
 python3 -B "$here/test_jobs.py"
 python3 -B "$here/test_states.py"
 python3 -B "$here/test_xss.py"
