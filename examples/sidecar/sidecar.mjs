@@ -20,7 +20,8 @@ const urls = (process.env.DIBS_SERVE || 'http://127.0.0.1:3427').split(' ');
 const ttl_ms = Number(process.env.DIBS_SESSION_TTL_MS || 15000);
 const beat_ms = Math.floor(ttl_ms / 3);
 const id = randomUUID();
-const body = { name, wait_ms: 3600000 };
+// The lease outlasts a daemon that dies: the next beat moves it to another.
+const body = { name, ttl_ms: 2 * ttl_ms, wait_ms: 3600000 };
 let path, token, fence;
 let until = 0; // belief: the lock is ours until this moment
 

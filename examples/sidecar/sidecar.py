@@ -20,7 +20,8 @@ def now():
 class Sidecar:
     def __init__(self, name):
         self.urls = os.environ.get("DIBS_SERVE", "http://127.0.0.1:3427").split()
-        self.id, self.body = uuid.uuid4().hex, {"name": name, "wait_ms": 3600000}
+        # The lease outlasts a daemon that dies: the next beat moves it to another.
+        self.id, self.body = uuid.uuid4().hex, {"name": name, "ttl_ms": 2 * TTL_MS, "wait_ms": 3600000}
         self.path = self.token = self.fence = None
         self.until = 0  # belief: the lock is ours until this moment
 

@@ -17,7 +17,8 @@ ttl_ms=${DIBS_SESSION_TTL_MS:-15000}
 beat_ms=$((ttl_ms / 3))
 urls=${DIBS_SERVE:-http://127.0.0.1:3427}
 id=$(cat /proc/sys/kernel/random/uuid)
-body="\"name\":\"$name\",\"wait_ms\":3600000"
+# The lease outlasts a daemon that dies: the next beat moves it to another.
+body="\"name\":\"$name\",\"ttl_ms\":$((2 * ttl_ms)),\"wait_ms\":3600000"
 path='' token='' fence='' work=''
 until_ms=0 # belief: the lock is ours until this moment
 
