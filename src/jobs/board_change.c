@@ -189,32 +189,32 @@ dibs__board_bookmark(const dibs__board *board, const char *id,
     return rc == DIBS_CANCELLED ? DIBS_OK : rc;
 }
 
+/* A run to start. */
+typedef struct start {
+    const char *job, *id, *hash;
+    dibs__make_fn *make;
+    void *arg;
+    const dibs__member_of *member;
+} start;
+
 /* Whether a run of this id is there, which is then the one that was asked for. INVALID: it
  * is of another job, as "a.b.c" may be of the jobs a and a.b. */
-static dibs_status find_start(const dibs__board *board, const dibs__run *asked,
+static dibs_status find_start(const dibs__board *board, const start *s,
                               bool *there, dibs_error *err)
 {
     dibs__run run;
     dibs_status rc = DIBS_OK;
 
     /* The commit finds one that cannot be read. */
-    *there = dibs__board_run(board, asked->id, &run, NULL) == DIBS_OK;
-    if (*there && strcmp(run.job, asked->job) != 0)
+    *there = dibs__board_run(board, s->id, &run, NULL) == DIBS_OK;
+    if (*there && strcmp(run.job, s->job) != 0)
         rc = dibsx_fail(err, DIBS_INVALID,
                         "%s is the id of a run of the job %s, and not of %s; "
                         "give another id",
-                        asked->id, run.job, asked->job);
+                        s->id, run.job, s->job);
     dibs__run_fini(&run);
     return rc;
 }
-
-/* A run to start. */
-typedef struct start {
-    const char *job, *hash;
-    dibs__make_fn *make;
-    void *arg;
-    const dibs__member_of *member;
-} start;
 
 static dibs_status
 join_batch(const dibs__board *board, const dibs__member_of *member,
@@ -232,6 +232,7 @@ join_batch(const dibs__board *board, const dibs__member_of *member,
     return rc;
 }
 
+/* A run that is there is found first: its job may have changed or be gone. */
 static dibs_status try_start(const dibs__board *board, const void *what,
                              bool *doubt, dibs_error *err)
 {
@@ -240,8 +241,10 @@ static dibs_status try_start(const dibs__board *board, const void *what,
     dibs__stage st;
     dibs__job_state known;
     bool there = false;
-    dibs_status rc = DIBS_OK;
+    dibs_status rc = find_start(board, s, &there, err);
 
+    if (there)
+        return rc;
     dibs__stage_init(&st);
     dibs__batch_init(&batch, "");
     rc = dibs__board_state(board, s->job, &known, err);
@@ -250,12 +253,6 @@ static dibs_status try_start(const dibs__board *board, const void *what,
                              &st.job, err);
     if (rc == DIBS_OK)
         rc = s->make(st.job, &known, &st.run, s->arg, err);
-    if (rc == DIBS_OK)
-        rc = find_start(board, &st.run, &there, err);
-    if (there) {
-        dibs__stage_fini(&st);
-        return rc;
-    }
     if (rc == DIBS_OK)
         rc = join_batch(board, s->member, &st.run, &batch, err);
     if (rc == DIBS_OK)
@@ -273,21 +270,24 @@ static dibs_status try_start(const dibs__board *board, const void *what,
     return rc;
 }
 
-dibs_status dibs__board_start_run(const dibs__board *board, const char *job,
-                                  const char *hash, dibs__make_fn *make,
-                                  void *arg, dibs_error *err)
+dibs_status
+dibs__board_start_run(const dibs__board *board, const char *job, const char *id,
+                      const char *hash, dibs__make_fn *make, void *arg,
+                      dibs_error *err)
 {
-    const start s = {.job = job, .hash = hash, .make = make, .arg = arg};
+    const start s = {
+        .job = job, .id = id, .hash = hash, .make = make, .arg = arg};
 
     return try_rounds(board, try_start, &s, job, err);
 }
 
 dibs_status
 dibs__board_start_member(const dibs__board *board, const char *job,
-                         dibs__make_fn *make, void *arg,
+                         const char *id, dibs__make_fn *make, void *arg,
                          const dibs__member_of *member, dibs_error *err)
 {
-    const start s = {.job = job, .make = make, .arg = arg, .member = member};
+    const start s = {
+        .job = job, .id = id, .make = make, .arg = arg, .member = member};
 
     return try_rounds(board, try_start, &s, job, err);
 }

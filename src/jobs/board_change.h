@@ -36,17 +36,15 @@ DIBS_MUST_CHECK dibs_status dibs__board_bookmark(
     const void *data, size_t len, const char *who, dibs__held_fn *held,
     const void *lock, dibs_error *err);
 
-/* With a run that `make` makes from zeroed storage, the definition and the state of the
- * job. The run is admitted. DIBS_OK also if there is a run of this id: an earlier call
- * has made it. `hash` is of the definition; NULL: of the one in force. */
+/* With a run of this id that `make` makes from zeroed storage, the definition and the state
+ * of the job. The run is admitted. DIBS_OK also if there is a run of this id: an earlier
+ * call has made it. `hash` is of the definition; NULL: of the one in force. */
 typedef dibs_status
 dibs__make_fn(const dibs__job *job, const dibs__job_state *state,
               dibs__run *run, void *arg, dibs_error *err);
-DIBS_MUST_CHECK dibs_status dibs__board_start_run(const dibs__board *board,
-                                                  const char *job,
-                                                  const char *hash,
-                                                  dibs__make_fn *make,
-                                                  void *arg, dibs_error *err);
+DIBS_MUST_CHECK dibs_status dibs__board_start_run(
+    const dibs__board *board, const char *job, const char *id, const char *hash,
+    dibs__make_fn *make, void *arg, dibs_error *err);
 
 /* The same for a run that becomes a member of a batch, by the same commit. FULL: all
  * members were started. */
@@ -54,9 +52,10 @@ typedef struct dibs__member_of {
     const char *batch; /* NULL: of none */
     uint64_t of;       /* members in all; 0: not said */
 } dibs__member_of;
-DIBS_MUST_CHECK dibs_status dibs__board_start_member(
-    const dibs__board *board, const char *job, dibs__make_fn *make, void *arg,
-    const dibs__member_of *member, dibs_error *err);
+DIBS_MUST_CHECK dibs_status
+dibs__board_start_member(const dibs__board *board, const char *job,
+                         const char *id, dibs__make_fn *make, void *arg,
+                         const dibs__member_of *member, dibs_error *err);
 
 /* The state of a job changes; `tk` has the zone of its definition. */
 typedef dibs_status dibs__state_fn(const dibs__job *job, dibs__job_state *state,

@@ -70,7 +70,8 @@ dibs__board_start(const dibs__board *board, const char *job, const char *id,
 {
     order o = {.id = id, .params = params, .param_count = count};
 
-    return dibs__board_start_member(board, job, make_start, &o, member, err);
+    return dibs__board_start_member(board, job, id, make_start, &o, member,
+                                    err);
 }
 
 static dibs_status
@@ -95,8 +96,8 @@ dibs_status dibs__board_rerun(const dibs__board *board, const dibs__run *older,
                           "the run %s has not ended; wait for its end, or "
                           "cancel it",
                           older->id);
-    return dibs__board_start_run(board, older->job, older->hash, make_rerun, &o,
-                                 err);
+    return dibs__board_start_run(board, older->job, id, older->hash, make_rerun,
+                                 &o, err);
 }
 
 static dibs_status check_size(size_t len, dibs_error *err)

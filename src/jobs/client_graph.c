@@ -272,7 +272,7 @@ start_file(const dibs__board *board, const dibs__job_file *file, const char *id,
         rc = dibs__board_load(board, file, &opts, NULL, NULL, &sum, &why, err);
         dibsx_buf_fini(&why);
     }
-    return rc == DIBS_OK ? dibs__board_start_run(board, name, o.hash,
+    return rc == DIBS_OK ? dibs__board_start_run(board, name, id, o.hash,
                                                  make_graph_run, &o, err)
                          : rc;
 }

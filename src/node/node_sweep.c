@@ -336,12 +336,15 @@ static dibs_status
 make_followers(dibs__node *node, const dibs__stage *st, dibs_error *err)
 {
     const dibs__texts *jobs = dibs__then_jobs(st->job, &st->run);
+    char id[DIBS__RUN_ID_SIZE];
     cause c = {.st = st};
 
     for (size_t i = 0; i < jobs->count; i++) {
-        dibs_status rc = dibs__board_start_run(node->board, jobs->at[i], NULL,
-                                               make_then, &c, err);
+        dibs_status rc = DIBS_OK;
 
+        dibs__then_id(jobs->at[i], &st->run, id);
+        rc = dibs__board_start_run(node->board, jobs->at[i], id, NULL,
+                                   make_then, &c, err);
         (void)dibs__node_valid_until(node);
         if (rc != DIBS_OK && (dibsx_is_away(rc) || rc == DIBS_STALE))
             return rc;
@@ -377,25 +380,28 @@ wait_scene(dibs__scene *sc, bool doubt, void *arg, dibs_error *err)
     return rc;
 }
 
-/* Reads the child, and makes it if there is none. A run that fails or is cancelled begins
- * only what is there for that. */
-static dibs_status find_child(dibs__node *node, const dibs__stage *st, size_t i,
-                              const char *id, dibs__run *child, dibs_error *err)
+/* Reads the child, and makes it if there is none: one that is there goes on, whatever has
+ * become of its job. A run that fails or is cancelled begins only what is there for that. */
+static dibs_status
+find_child(dibs__node *node, const dibs__stage *st, const char *id,
+           wait_look *look, dibs__run *child, dibs_error *err)
 {
-    cause c = {.st = st, .step = i};
-    dibs_status rc = DIBS_OK;
+    cause c = {.st = st, .step = look->step};
+    dibs_status rc = dibs__board_run(node->board, id, child, err);
 
-    if (dibs__graph_may_begin(st->job, &st->run, i)) {
-        rc = dibs__board_start_run(node->board, st->job->steps[i].job, NULL,
-                                   make_child, &c, err);
-        if (rc == DIBS_NOTFOUND || rc == DIBS_INVALID)
-            dibs__node_complain(node, st->run.id, err);
-    }
-    if (rc == DIBS_OK) {
-        dibs__run_fini(child);
+    if (rc != DIBS_NOTFOUND)
+        return rc;
+    look->unmade = !dibs__graph_may_begin(st->job, &st->run, look->step);
+    if (look->unmade)
+        return DIBS_OK;
+    rc = dibs__board_start_run(node->board, st->job->steps[look->step].job, id,
+                               NULL, make_child, &c, err);
+    look->unmade = rc == DIBS_NOTFOUND || rc == DIBS_INVALID;
+    if (look->unmade)
+        dibs__node_complain(node, st->run.id, err);
+    if (rc == DIBS_OK)
         rc = dibs__board_run(node->board, id, child, err);
-    }
-    return rc;
+    return look->unmade ? DIBS_OK : rc;
 }
 
 /* Tells the parent how the child is. */
@@ -408,14 +414,8 @@ static dibs_status look_at_child(dibs__node *node, const dibs__stage *st,
     dibs_status rc;
 
     dibs__child_id(st->job, &st->run, i, id);
-    dibs__run_init(&child, id);
-    rc = find_child(node, st, i, id, &child, err);
-    if (rc == DIBS_OK) {
-        look.child = &child;
-    } else if (rc == DIBS_NOTFOUND || rc == DIBS_INVALID) {
-        look.unmade = true;
-        rc = DIBS_OK;
-    }
+    rc = find_child(node, st, id, &look, &child, err);
+    look.child = look.unmade ? NULL : &child;
     if (rc == DIBS_OK)
         rc = dibs__board_change_run(node->board, st->run.id, wait_scene, &look,
                                     err);
@@ -462,8 +462,7 @@ resume_scene(dibs__scene *sc, bool doubt, void *arg, dibs_error *err)
 static dibs_status
 look_at_waits(dibs__node *node, const dibs__stage *st, dibs_error *err)
 {
-    dibs_status rc = DIBS_OK;
-    bool busy = false;
+    dibs_status rc = DIBS_OK, left = DIBS_OK;
 
     for (size_t i = 0; i < st->run.step_count && rc == DIBS_OK; i++) {
         const dibs__run_step *step = &st->run.steps[i];
@@ -476,14 +475,16 @@ look_at_waits(dibs__node *node, const dibs__stage *st, dibs_error *err)
         else if (step->waits == DIBS__WAIT_BATCH)
             rc = look_at_batch(node, st, i, err);
         (void)dibs__node_valid_until(node);
-        /* A child that has to wait for another run is in nobody's way. */
-        busy |= rc == DIBS_BUSY;
-        rc = rc == DIBS_STALE || rc == DIBS_BUSY ? DIBS_OK : rc;
+        /* A child that has to wait for another run, or cannot be read, is in
+         * nobody's way. */
+        if (rc == DIBS_BUSY || rc == DIBS_INVALID)
+            left = rc;
+        rc = rc == DIBS_STALE || rc == left ? DIBS_OK : rc;
     }
     if (rc == DIBS_OK)
         rc = dibs__board_change_run(node->board, st->run.id, resume_scene, NULL,
                                     err);
-    return rc == DIBS_OK && busy ? DIBS_BUSY : rc;
+    return rc == DIBS_OK ? left : rc;
 }
 
 /* A member of a batch has ended. The next end enters the batch again; should that be lost

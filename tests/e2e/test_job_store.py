@@ -131,6 +131,9 @@ class Runs(Jobs):
         self.assertEqual(([one["id"] for one in runs][0], len(runs)), (run, 3))
         self.assertEqual(len(self.json("job", "runs", "report", "-n", "2", "--json")["runs"]), 2)
         self.assertEqual(self.json("job", "runs", "--state", "FAILED", "--json")["runs"], [])
+        self.ok("job", "rm", "report")
+        self.assertEqual(self.start("report", "--id", "mine"), "report.mine")
+        self.assertIn("no set any more", self.fails(1, "job", "start", "report", "--id", "other"))
 
     def test_a_batch_has_so_many_members(self):
         runs = [self.start("report", "--batch", "b1", "--id", "one"),

@@ -715,6 +715,26 @@ jobs:
             wait_until(lambda: not alive(self.pid()), "the command of the other child to end")
         self.stop(node)
 
+    def test_a_child_goes_on_when_its_job_changes(self):
+        text = """version: 1
+jobs:
+  kid: {params: {name: {}}, shell: 'echo $$ >pid; until test -e go; do sleep 0.02; done'}
+  parent: {steps: {kid: {job: kid, with: {name: child}}}}
+"""
+        file = self.write("kids.yaml", text)
+        other = self.write("other/kids.yaml", text.replace("version: 1", "version: 2").replace("name:", "region:"))
+        node = self.node(file=file)
+        for change in (["rm", "kid"], ["load", other]):
+            run = self.begin("parent")
+            self.pid()
+            self.ok("job", *change)
+            self.write("go", "")
+            self.ok("job", "wait", run)
+            for name in ("pid", "go"):
+                os.unlink(self.path(name))
+            self.ok("job", "load", file, "--force")
+        self.stop(node)
+
     def test_jobs_that_clean_up_are_begun_by_runs_that_end_badly(self):
         file = self.write("clean.yaml", """version: 1
 defaults: {kill_after: 100ms}

@@ -335,13 +335,13 @@ static void a_start_without_answers_is_one_run(void **state)
     for (size_t i = 0; i < 2; i++) {
         commit_faults_lose(w, i == 0, 3);
         /* No machine is too slow for an answer that a fault takes away. */
-        assert_int_equal(dibs__board_start_run(&board, "other", NULL, make_run,
-                                               ids[i], NULL),
+        assert_int_equal(dibs__board_start_run(&board, "other", ids[i], NULL,
+                                               make_run, ids[i], NULL),
                          DIBS_OK);
     }
     /* Again, as a caller that had no answer would. */
-    CHECK(DIBS_OK,
-          dibs__board_start_run(&board, "other", NULL, make_run, ids[0], err));
+    CHECK(DIBS_OK, dibs__board_start_run(&board, "other", ids[0], NULL,
+                                         make_run, ids[0], err));
     assert_int_equal(count_runs(w, "job/{main}/runs/other"), 2);
     assert_int_equal(count_runs(w, "job/{main}/ready/"), 2);
 }
@@ -368,7 +368,7 @@ static void a_cancel_without_answers_is_one(void **state)
 
     (void)load(w, 1, "0 2 * * *", "x");
     CHECK(DIBS_OK,
-          dibs__board_start_run(&board, "steps", NULL, make_run, id, err));
+          dibs__board_start_run(&board, "steps", id, NULL, make_run, id, err));
     CHECK(DIBS_OK, dibs__board_change_run(&board, id, claim_first, NULL, err));
     for (uint32_t cancels = 1; cancels <= 2; cancels++) {
         commit_faults_lose(w, true, 1);
@@ -390,8 +390,8 @@ static void a_resume_without_answers_is_ones_own(void **state)
 
     (void)load(w, 1, "0 2 * * *", "x");
     for (size_t i = 0; i < 2; i++) {
-        CHECK(DIBS_OK, dibs__board_start_run(&board, "asks", NULL, make_run,
-                                             ids[i], err));
+        CHECK(DIBS_OK, dibs__board_start_run(&board, "asks", ids[i], NULL,
+                                             make_run, ids[i], err));
         commit_faults_lose(w, i == 0, 2);
         CHECK(DIBS_OK, dibs__board_bookmark(&board, ids[i], "ok", "mine", 4,
                                             "me", NULL, NULL, err));
