@@ -311,6 +311,11 @@ static dibs_status try_job(const dibs__board *board, const void *what,
     dibs_status rc = dibs__board_state(board, jc->name, &state, err);
 
     dibs__intent_init(&in);
+    if (rc == DIBS_OK && !state.set[0])
+        rc = dibsx_fail(err, DIBS_NOTFOUND,
+                        "the job %s is in no set any more; load a file that "
+                        "has it",
+                        jc->name);
     if (rc == DIBS_OK)
         rc = dibs__board_job(board, jc->name, state.hash, &job, err);
     if (rc == DIBS_OK)

@@ -57,7 +57,8 @@ dibs__board_start_member(const dibs__board *board, const char *job,
                          const char *id, dibs__make_fn *make, void *arg,
                          const dibs__member_of *member, dibs_error *err);
 
-/* The state of a job changes; `tk` has the zone of its definition. */
+/* The state of a job changes; `tk` has the zone of its definition. NOTFOUND: the job is in
+ * no set. */
 typedef dibs_status dibs__state_fn(const dibs__job *job, dibs__job_state *state,
                                    const dibs__ticker *tk, int64_t now_us,
                                    void *arg, dibs_error *err);

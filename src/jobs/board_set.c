@@ -25,9 +25,6 @@ enum {
     HASH_DIGITS = 13 /* 52 bits: DIBS_INDEX_AT_MAX has 53 */
 };
 
-/* A job that is in no set any more is kept so long. */
-#define GONE_TTL_MS (INT64_C(30) * 24 * 3600 * 1000)
-
 typedef struct dibs__set_member {
     char name[DIBS__JOB_NAME_SIZE];
     char hash[HASH_DIGITS + 1];
@@ -231,8 +228,6 @@ dibs_status dibs__board_set_jobs(const dibs__board *board, const char *name,
 
 void dibs__job_state_drop(dibs__job_state *state, dibs__intent *in)
 {
-    size_t from;
-
     if (state->set[0])
         dibs__set_leave(state->set, state->job, in);
     if (state->hash[0])
@@ -240,11 +235,7 @@ void dibs__job_state_drop(dibs__job_state *state, dibs__intent *in)
     state->set[0] = '\0';
     state->next_s = state->next_local_s = state->due_us = 0;
     state->changed = true;
-    from = in->change_count;
     dibs__job_state_commit(state, in);
-    for (size_t i = from; i < in->change_count; i++)
-        if (in->changes[i].verb == DIBS__INTENT_PUT)
-            in->changes[i].ttl_ms = GONE_TTL_MS;
 }
 
 static bool count_entry(const dibs_index_entry *entry, void *arg)

@@ -8,6 +8,9 @@
 
 #define HOUR_US (INT64_C(3600) * 1000000)
 
+/* A job that is in no set any more is kept so long. */
+#define GONE_TTL_MS (INT64_C(30) * 24 * 3600 * 1000)
+
 dibs__place dibs__step_place(const dibs__run_step *step)
 {
     dibs__place place = {.cancel = step->cancel};
@@ -303,7 +306,8 @@ void dibs__job_state_commit(dibs__job_state *state, dibs__intent *in)
     if (!dibsx_buf_ok(&json))
         in->failed = true;
     else
-        dibs__intent_put(in, key, json.data, json.len, 0);
+        dibs__intent_put(in, key, json.data, json.len,
+                         state->set[0] ? 0 : GONE_TTL_MS);
     dibs__intent_check_version(in, key, state->version);
     move_moment(in, "due", state->job, state->due_at, state->due_us);
     dibsx_buf_fini(&json);

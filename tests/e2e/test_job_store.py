@@ -301,6 +301,22 @@ class Operator(Jobs):
             self.assertIn("give names", self.fails(64, "job", "pause", *words))
         self.fails(1, "job", "unpause", "none")
 
+    def test_a_job_that_was_removed_stays_away(self):
+        self.ok("job", "pause", "nightly")
+        self.ok("job", "rm", "nightly")
+        for change in ("reset", "unpause", "pause"):
+            self.assertIn("no set any more; load a file", self.fails(1, "job", change, "nightly"))
+        self.fails(1, "job", "pause", "nightly", "--until", "2199-01-01T00:00:00Z")
+        self.load(FILE.replace("version: 1", "version: 2"))
+        self.assertIn("nightly", self.names())
+
+    def test_the_end_of_a_run_keeps_no_job_that_was_removed(self):
+        run = self.start("nightly")
+        self.ok("job", "rm", "nightly")
+        self.ok("job", "cancel", run)
+        states = self.json("state", "ls", "job/{main}/state/", "--json")["values"]
+        self.assertEqual([value["expires_ms"] is not None for value in states], [True, False, False])
+
     def test_changes_are_in_the_trail(self):
         self.ok("job", "pause", "nightly", "--note", "disk full")
         self.ok("job", "unpause", "nightly", "--reason", "it is empty again")

@@ -866,6 +866,7 @@ static void define_jobs(world *w)
         parcel one = {.refs = 1};
 
         dibs__job_state_init(&state, sim_jobs[i].name);
+        (void)snprintf(state.set, sizeof(state.set), "set");
         dibs__tick_reset(&sim_jobs[i], &state, &tk, wall_us(w));
         dibs__job_state_commit(&state, &one.in);
         (void)do_commit(w, &one, 0, 0);
