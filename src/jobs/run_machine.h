@@ -104,12 +104,13 @@ dibs_status dibs__run_deadline(dibs__scene *sc, dibs_error *err);
 dibs_status dibs__run_resume(dibs__scene *sc, dibs_error *err);
 
 /* A WAITING step: its child as it is now, or that it cannot be made; and whether its
- * batch is complete. */
+ * batch is complete. And whether its child was there in an earlier look. */
 dibs_status dibs__run_child(dibs__scene *sc, size_t step,
                             const dibs__run *child, dibs_error *err);
 dibs_status dibs__run_unmade(dibs__scene *sc, size_t step, dibs_error *err);
 dibs_status
 dibs__run_batch(dibs__scene *sc, size_t step, bool complete, dibs_error *err);
+bool dibs__run_saw_child(const dibs__run_step *step);
 
 /* NOTFOUND: no such bookmark; BUSY: the run has not come to it; STALE: it was resumed
  * before, or its time is over; err says by whom and when. */

@@ -183,6 +183,11 @@ static void look_again(dibs__scene *sc, dibs__run_step *step)
     sc->run->changed = true;
 }
 
+bool dibs__run_saw_child(const dibs__run_step *step)
+{
+    return step->at_us != step->begun_us;
+}
+
 static dibs_status
 take_child_result(dibs__run_step *step, const dibs__run *child, dibs_error *err)
 {

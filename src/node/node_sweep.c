@@ -380,8 +380,9 @@ wait_scene(dibs__scene *sc, bool doubt, void *arg, dibs_error *err)
     return rc;
 }
 
-/* Reads the child, and makes it if there is none: one that is there goes on, whatever has
- * become of its job. A run that fails or is cancelled begins only what is there for that. */
+/* Reads the child, and makes it if there is none yet: one that is there goes on, whatever
+ * has become of its job, and one that has gone since is not begun again. A run that fails
+ * or is cancelled begins only what is there for that. */
 static dibs_status
 find_child(dibs__node *node, const dibs__stage *st, const char *id,
            wait_look *look, dibs__run *child, dibs_error *err)
@@ -391,6 +392,11 @@ find_child(dibs__node *node, const dibs__stage *st, const char *id,
 
     if (rc != DIBS_NOTFOUND)
         return rc;
+    if (dibs__run_saw_child(&st->run.steps[look->step])) {
+        dibs__node_complain(node, st->run.id, err);
+        look->unmade = true;
+        return DIBS_OK;
+    }
     look->unmade = !dibs__graph_may_begin(st->job, &st->run, look->step);
     if (look->unmade)
         return DIBS_OK;

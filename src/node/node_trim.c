@@ -183,6 +183,26 @@ typedef struct dibs__trim {
     size_t in_count;
 } trim;
 
+/* The parent has not seen yet how its child has ended, as far as can be read. */
+static bool is_awaited(trim *t, const dibs__run *run)
+{
+    dibs__run parent;
+    dibs_status rc;
+    bool awaited;
+    size_t i;
+
+    if (run->cause != DIBS__CAUSE_CHILD)
+        return false;
+    rc = dibs__board_run(t->node->board, run->origin, &parent, NULL);
+    awaited = rc == DIBS_OK ? dibs__run_find(&parent, run->parent, &i) &&
+                                  parent.steps[i].state == DIBS__STATE_WAITING
+                            : rc != DIBS_NOTFOUND;
+    dibs__run_fini(&parent);
+    (void)dibs__node_valid_until(t->node);
+    t->left = t->left || awaited;
+    return awaited;
+}
+
 /* A record that nobody can read is left as it is: others are looked at all the same. */
 static void look_at_record(trim *t, const char *id, const dibs_value *value)
 {
@@ -205,7 +225,7 @@ static void look_at_record(trim *t, const char *id, const dibs_value *value)
     } else {
         dibs__run_noted(&run, value->version);
         note_use(&t->old, run.hash);
-        goes = dibs__history_goes(&t->look, &run);
+        goes = dibs__history_goes(&t->look, &run) && !is_awaited(t, &run);
         if (goes)
             dibs__history_drop(&run, in);
     }

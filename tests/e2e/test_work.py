@@ -827,6 +827,62 @@ jobs: {again: {run: ['false'], retry: {attempts: 1000, delay: 0, on: [failed]}}}
         self.stop(node)
 
 
+class Children(Work):
+    """Runs of job steps that end, or go, while no node looks after the run that waits for them."""
+
+    FILE = """version: VERSION
+defaults: {concurrency: allow}
+jobs:
+  kid: {description: VERSION, history: {ok: 1}, steps: {ask: {wait: {bookmark: ok}}}}
+  parent: {steps: {one: {job: kid}, two: {job: kid}, three: {job: kid}}}
+"""
+
+    def load(self, version):
+        file = self.write("kids.yaml", self.FILE.replace("VERSION", str(version)))
+        self.ok("job", "load", file)
+        return file
+
+    def kids(self):
+        return [run["id"] for run in self.json("job", "runs", "kid", "--json")["runs"]]
+
+    def begin_parent(self, file):
+        """With three runs that wait, which it has seen. No node is there afterwards."""
+        node = self.node(file=file)
+        run = self.begin("parent")
+        wait_until(lambda: len(self.kids()) == 3, "the runs of its steps")
+        self.stop(node)
+        return run
+
+    def test_a_child_stays_until_its_parent_has_seen_its_end(self):
+        run = self.begin_parent(self.load(1))
+        kids = self.kids()
+        for kid in kids:
+            self.ok("job", "resume", kid, "ok")
+        self.load(2)
+        file = self.load(3)  # The history is due at once, and the definition before goes with it.
+        token = self.acquire("workflow:resume-scheduler", "--ttl", "1h")
+        node = self.node("--cleanup-every", "0", file=file)
+        wait_until(lambda: len(self.ok("state", "ls", "--names", "job/{main}/def/kid/").split()) == 2, "a look at the history")
+        self.assertEqual(self.kids(), kids)
+        self.ok("release", "workflow:resume-scheduler", "--token", token)
+        self.ok("job", "wait", run)
+        self.assertEqual(self.kids(), kids)
+        self.stop(node)
+
+    def test_a_child_that_is_gone_is_not_begun_again(self):
+        file = self.load(1)
+        run = self.begin_parent(file)
+        lost = self.kids()[0]
+        self.ok("state", "del", f"job/{{main}}/run/{lost}")
+        node = self.node(file=file)
+        for kid in self.kids():
+            self.dibs("job", "resume", kid, "ok")
+        self.fails(1, "job", "wait", run)
+        self.assertIn(f"there is no run {lost}", self.text("log"))
+        self.fails(1, "job", "show", lost)
+        self.stop(node)
+
+
 class Batches(Work):
     FILE = """
 defaults: {kill_after: 100ms}

@@ -687,7 +687,9 @@ static void test_child(void **unused)
     CHECK(DIBS_OK, dibs__child_make(&job, &run, A, &other, "h2", &again, err));
     assert_int_equal(again.end_by_us, 7000000);
     dibs__run_fini(&again);
+    assert_false(dibs__run_saw_child(&run.steps[A]));
     CHECK(DIBS_OK, dibs__run_child(&sc, A, &child, err));
+    assert_true(dibs__run_saw_child(&run.steps[A]));
     assert_int_equal(dibs__run_resume_at(&run), 1000000 + 5000000);
     child.steps[0].state = DIBS__STATE_OK;
     child.state = DIBS__STATE_OK;
