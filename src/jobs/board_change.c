@@ -7,6 +7,7 @@
 #include "jobs/board_batch.h"
 #include "jobs/board_stage.h"
 #include "jobs/follow.h"
+#include "jobs/run_graph.h"
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
@@ -83,6 +84,7 @@ dibs__board_change_run(const dibs__board *board, const char *id,
 typedef struct cancellation {
     uint32_t before;
     bool tried;
+    uint32_t most; /* the run is to be cancelled so often; 0: once more */
 } cancellation;
 
 static dibs_status
@@ -92,53 +94,74 @@ cancel_scene(dibs__scene *sc, bool doubt, void *arg, dibs_error *err)
 
     if (doubt && c->tried && sc->run->cancels > c->before)
         return DIBS_CANCELLED;
+    if (c->most &&
+        (dibs__state_final(sc->run->state) || sc->run->cancels >= c->most))
+        return DIBS_CANCELLED;
     c->before = sc->run->cancels;
     c->tried = true;
     return dibs__run_cancel(sc, DIBS__REASON_CANCELLED, err);
 }
 
-/* Cancels one run. */
-static dibs_status
-cancel_run(const dibs__board *board, const char *id, dibs_error *err)
+/* Cancels one run, `most` as of the cancellation. */
+static dibs_status cancel_run(const dibs__board *board, const char *id,
+                              uint32_t most, dibs_error *err)
 {
-    cancellation c = {.tried = false};
+    cancellation c = {.most = most};
     dibs_status rc = dibs__board_change_run(board, id, cancel_scene, &c, err);
 
     return rc == DIBS_CANCELLED ? DIBS_OK : rc;
 }
 
-/* The runs of job steps, as far as they were made. A step that did not end with the cancel
- * keeps its own: it is there for this case. */
-static void cancel_children(const dibs__board *board, const char *id, int depth)
+dibs_status dibs__board_cancel_to(const dibs__board *board, const char *id,
+                                  uint32_t cancels, dibs_error *err)
+{
+    dibs_status rc = DIBS_OK;
+
+    for (uint32_t n = 1; n <= cancels && rc == DIBS_OK; n++)
+        rc = cancel_run(board, id, n, err);
+    return rc;
+}
+
+static dibs_status cancel_children(const dibs__board *board, const char *id,
+                                   int depth, dibs_error *err)
 {
     dibs__job *job = NULL;
     dibs__run run;
+    dibs_status rc = dibs__board_run(board, id, &run, err);
 
-    if (depth == CHILDREN_DEEP)
-        return;
-    if (dibs__board_run(board, id, &run, NULL) == DIBS_OK &&
-        dibs__board_job(board, run.job, run.hash, &job, NULL) == DIBS_OK)
-        for (size_t i = 0; i < job->step_count && i < run.step_count; i++) {
-            char child[DIBS__RUN_ID_SIZE];
+    if (rc == DIBS_OK && run.cancels > 0)
+        rc = dibs__board_job(board, run.job, run.hash, &job, err);
+    for (size_t i = 0; job && i < run.step_count && rc == DIBS_OK; i++) {
+        char child[DIBS__RUN_ID_SIZE];
 
-            if (job->steps[i].kind != DIBS__STEP_JOB ||
-                !dibs__state_final(run.steps[i].state))
-                continue;
-            dibs__child_id(job, &run, i, child);
-            if (cancel_run(board, child, NULL) == DIBS_OK)
-                cancel_children(board, child, depth + 1);
-        }
+        if (!dibs__graph_leaves_child(job, &run, i))
+            continue;
+        dibs__child_id(job, &run, i, child);
+        rc = dibs__board_cancel_to(board, child, run.cancels, err);
+        if (rc == DIBS_OK && depth < CHILDREN_DEEP)
+            rc = cancel_children(board, child, depth + 1, err);
+        /* It was not made yet. */
+        rc = rc == DIBS_NOTFOUND ? DIBS_OK : rc;
+    }
     dibs__job_free(job);
     dibs__run_fini(&run);
+    return rc;
+}
+
+dibs_status dibs__board_cancel_children(const dibs__board *board,
+                                        const char *id, dibs_error *err)
+{
+    return cancel_children(board, id, 1, err);
 }
 
 dibs_status
 dibs__board_cancel(const dibs__board *board, const char *id, dibs_error *err)
 {
-    dibs_status rc = cancel_run(board, id, err);
+    dibs_status rc = cancel_run(board, id, 0, err);
 
+    /* A node does what is left of it when the run has ended. */
     if (rc == DIBS_OK)
-        cancel_children(board, id, 0);
+        (void)!dibs__board_cancel_children(board, id, NULL);
     return rc;
 }
 

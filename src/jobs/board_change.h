@@ -21,6 +21,17 @@ DIBS_MUST_CHECK dibs_status dibs__board_change_run(const dibs__board *board,
 DIBS_MUST_CHECK dibs_status dibs__board_cancel(const dibs__board *board,
                                                const char *id, dibs_error *err);
 
+/* Cancels a run that lives until it was cancelled so often, whoever else does the same. */
+DIBS_MUST_CHECK dibs_status dibs__board_cancel_to(const dibs__board *board,
+                                                  const char *id,
+                                                  uint32_t cancels,
+                                                  dibs_error *err);
+
+/* Cancels the runs of steps that ended with a cancel of their own run, as often as that was
+ * cancelled, and the runs below them. */
+DIBS_MUST_CHECK dibs_status dibs__board_cancel_children(
+    const dibs__board *board, const char *id, dibs_error *err);
+
 /* Somebody follows the output of a run, for DIBS__FOLLOW_MS from now on: its nodes hear of
  * it, and write the output every DIBS__FOLLOWED_MS. "follow/RUN" is the value. */
 enum { DIBS__FOLLOW_MS = 30000, DIBS__FOLLOWED_MS = 500 };

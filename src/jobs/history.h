@@ -2,7 +2,7 @@
  *
  * As many runs of a job stay as its `history` says: so many that ended well, so many that
  * did not, and none for longer than `keep`. A run that has not ended is never touched, and
- * neither is one whose followers are still to be made. */
+ * neither is one whose followers are still to be made, or whose children to be cancelled. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_JOBS_HISTORY_H
 #define DIBS_JOBS_HISTORY_H

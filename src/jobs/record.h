@@ -35,7 +35,8 @@ typedef struct dibs__run {
     uint32_t cancels;    /* 1: cancelled; 2: and nothing runs after it */
     bool follows;        /* QUEUED until the run that lives has ended */
     bool counted;        /* among those that run, for max_running */
-    bool owes;           /* ended, and runs of `then` are still to be made */
+    bool owes;           /* ended, and runs of `then` are still to be made, or
+                            runs of its steps to be cancelled */
     uint64_t merged;     /* ticks for which it runs too */
     dibs__pair *params;  /* names and values, freed with the run */
     size_t param_count;

@@ -214,6 +214,14 @@ static void set_end(dibs__run *run, dibs__run_state state, dibs__reason reason)
         run->reason = reason;
 }
 
+bool dibs__graph_leaves_child(const dibs__job *job, const dibs__run *run,
+                              size_t step)
+{
+    return job->steps[step].kind == DIBS__STEP_JOB &&
+           run->steps[step].state == DIBS__STATE_CANCELLED &&
+           run->steps[step].begun_us > 0;
+}
+
 static void end_run(const dibs__job *job, dibs__run *run, int64_t now_us)
 {
     const dibs__run_step *cancelled =
@@ -242,6 +250,8 @@ static void end_run(const dibs__job *job, dibs__run *run, int64_t now_us)
     run->owes =
         (run->state == DIBS__STATE_OK && job->then.ok.count > 0) ||
         (run->state == DIBS__STATE_FAILED && job->then.failed.count > 0);
+    for (size_t i = 0; i < run->step_count; i++)
+        run->owes |= dibs__graph_leaves_child(job, run, i);
 }
 
 static bool all_final(const dibs__run *run)

@@ -37,6 +37,10 @@ void dibs__graph_end_again(const dibs__job *job, dibs__run *run,
 bool dibs__graph_may_begin(const dibs__job *job, const dibs__run *run,
                            size_t step);
 
+/* Whether a step ended with a cancel while its run went on. */
+bool dibs__graph_leaves_child(const dibs__job *job, const dibs__run *run,
+                              size_t step);
+
 /* Whether a step has ended so that others may go on. */
 bool dibs__graph_is_met(const dibs__job *job, const dibs__run *run,
                         size_t step);

@@ -331,17 +331,21 @@ followed_scene(dibs__scene *sc, bool doubt, void *arg, dibs_error *err)
     return DIBS_OK;
 }
 
-/* A follower that cannot be made is left out; the store being away is not that. */
+/* Does all that a run owes after its end. A follower that cannot be made is left out; the
+ * store being away is not that. */
 static dibs_status
 make_followers(dibs__node *node, const dibs__stage *st, dibs_error *err)
 {
     const dibs__texts *jobs = dibs__then_jobs(st->job, &st->run);
     char id[DIBS__RUN_ID_SIZE];
     cause c = {.st = st};
+    dibs_status rc = DIBS_OK;
 
+    if (st->run.cancels > 0)
+        rc = dibs__board_cancel_children(node->board, st->run.id, err);
+    if (rc != DIBS_OK)
+        return rc;
     for (size_t i = 0; i < jobs->count; i++) {
-        dibs_status rc = DIBS_OK;
-
         dibs__then_id(jobs->at[i], &st->run, id);
         rc = dibs__board_start_run(node->board, jobs->at[i], id, NULL,
                                    make_then, &c, err);
@@ -427,7 +431,7 @@ static dibs_status look_at_child(dibs__node *node, const dibs__stage *st,
                                     err);
     /* The parent was cancelled while the child was made. */
     if (look.over && look.child)
-        (void)!dibs__board_cancel(node->board, id, NULL);
+        (void)!dibs__board_cancel_to(node->board, id, 1, NULL);
     dibs__run_fini(&child);
     return rc;
 }

@@ -735,6 +735,27 @@ jobs:
             self.ok("job", "load", file, "--force")
         self.stop(node)
 
+    def test_children_end_with_a_run_that_is_replaced(self):
+        """Nobody but a node knows of it: a tick replaces the run."""
+        file = self.write("etl.yaml", """
+defaults: {kill_after: 100ms}
+jobs:
+  load: {concurrency: allow, shell: 'echo $$ >>pids; exec sleep 1000'}
+  etl: {concurrency: replace, steps: {load: {job: load}}}
+""")
+        node = self.node(file=file)
+        runs = []
+        for number in range(2):
+            runs.append(self.begin("etl"))
+            wait_until(lambda number=number: len(self.lines("pids")) > number, "the command of the child")
+        first, second = (int(pid) for pid in self.lines("pids"))
+        wait_until(lambda: not alive(first), "the child of the run that was replaced to end")
+        self.assertTrue(alive(second))
+        self.assertEqual([self.run_of(run)["state"] for run in runs], ["CANCELLED", "ACTIVE"])
+        self.ok("job", "cancel", runs[1])
+        wait_until(lambda: not alive(second), "the other child to end")
+        self.stop(node)
+
     def test_jobs_that_clean_up_are_begun_by_runs_that_end_badly(self):
         file = self.write("clean.yaml", """version: 1
 defaults: {kill_after: 100ms}

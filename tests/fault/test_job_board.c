@@ -377,6 +377,7 @@ static void a_cancel_without_answers_is_one(void **state)
         assert_int_equal(run.cancels, cancels);
         assert_true(run.steps[0].cancel);
         dibs__run_fini(&run);
+        CHECK(DIBS_OK, dibs__board_cancel_to(&board, id, cancels, err));
     }
 }
 

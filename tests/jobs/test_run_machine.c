@@ -754,6 +754,32 @@ static void test_a_late_end_is_followed(void **unused)
     done();
 }
 
+/* The runs of its steps are to be cancelled too, whoever ended it; those that were not begun
+ * have none. */
+static void test_a_cancelled_run_leaves_children(void **unused)
+{
+    (void)unused;
+    for (int begun = 0; begun < 2; begun++) {
+        make_job(2);
+        steps[B].kind = DIBS__STEP_JOB;
+        steps[B].job = "load";
+        need(B, A);
+        begin_run("j.1");
+        claim(A);
+        if (begun)
+            end(A, &well);
+        CHECK(DIBS_OK, dibs__run_cancel(&sc, DIBS__REASON_REPLACED, err));
+        if (!begun)
+            end(A, &badly);
+        expect_run(DIBS__STATE_CANCELLED);
+        assert_int_equal(run.owes, begun);
+        assert_int_equal(dibs__run_resume_at(&run), begun ? run.ended_us : 0);
+        dibs__run_followed(&sc, &run);
+        assert_false(run.owes);
+        done();
+    }
+}
+
 static bool
 goes(dibs__history_look *at, dibs__run_state end_state, int64_t ended_us)
 {
@@ -900,6 +926,7 @@ int main(void)
         cmocka_unit_test(test_child_has_the_limit_of_its_parent),
         cmocka_unit_test(test_runs_that_follow),
         cmocka_unit_test(test_a_late_end_is_followed),
+        cmocka_unit_test(test_a_cancelled_run_leaves_children),
         cmocka_unit_test(test_cleanup_spares_the_living),
         cmocka_unit_test(test_ranks),
     };
