@@ -170,8 +170,10 @@ static void hear_stop(dibs__node *node)
         node->stops++;
         if (node->stops == 1) {
             dibs__node_drain(node, "");
+        } else if (node->stops == 2 && node->opts->drain_ms < 0) {
+            node->drain_at = dibsx_now();
         } else {
-            node->drained = true;
+            node->drained = node->killed = true;
             dibs__node_stop_all(node, true);
         }
     }

@@ -36,12 +36,13 @@ typedef struct dibs__node_opts {
     size_t slots;              /* commands at a time */
     int64_t ttl_ms;            /* of the node's lease */
     int64_t look_ms;           /* it looks at the store at least this often */
-    int64_t drain_ms; /* how long commands may go on when it is to stop */
-    const char *sweep_prefix;       /* of the locks of sweeps: "workflow:" */
+    int64_t drain_ms;         /* how long commands may go on when it is to stop;
+                         negative: until a further signal */
+    const char *sweep_prefix; /* of the locks of sweeps: "workflow:" */
     int64_t sweep_ms[DIBS__SWEEPS]; /* between two sweeps */
     bool once;   /* stop when nothing is due, ready or running */
     int stop_fd; /* a signalfd, or an eventfd as a semaphore: the first signal
-                    drains, the second ends all */
+                    drains, the last ends all at once */
     const struct dibs__calls *calls; /* functions; NULL: it runs commands */
     dibs__node_say_fn *say;
     void *arg;

@@ -31,6 +31,7 @@ struct dibs__node {
     bool draining;       /* nothing new is taken */
     dibsx_nsec drain_at; /* commands are asked to end */
     bool drained;        /* they were */
+    bool killed;         /* ... at once */
     dibs__wake wake;
     dibs__setback setback;
     dibs__store_clock clock;

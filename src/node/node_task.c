@@ -79,7 +79,7 @@ may_try(const dibs__node *node, dibs__node_task *task, dibs_status rc)
 {
     dibsx_nsec now = dibsx_now();
     int64_t ms =
-        dibsx_is_away(rc) && node->stops < 2 ? node->opts->ttl_ms : LEAVE_MS;
+        dibsx_is_away(rc) && !node->killed ? node->opts->ttl_ms : LEAVE_MS;
 
     if (!node->drained)
         return true;

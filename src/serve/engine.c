@@ -17,12 +17,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-enum {
-    AGAIN_MS = 500,
-    STALE_AGAIN_MS = 50,
-    LOADS_MAX = 100,
-    LONG_MS = 86400000
-};
+enum { AGAIN_MS = 500, STALE_AGAIN_MS = 50, LOADS_MAX = 100 };
 
 /* A node with its files, which live as long as it. */
 typedef struct dibs__engine_node {
@@ -37,7 +32,7 @@ typedef struct dibs__engine_node {
     bool started;
     bool follows; /* one that is at work: these are new files */
     bool told;    /* to stop */
-    int stop_fd;  /* a semaphore: once to drain, twice to kill */
+    int stop_fd;  /* a semaphore: of the node's options */
     atomic_int phase;
     _Atomic int64_t behind_us; /* the clock of the store */
 } dibs__engine_node;
@@ -143,14 +138,15 @@ static void tell_node(dibs__engine_node *node)
     dibsx_event_set(node->stop_fd);
 }
 
-/* Ends the nodes of the files before; their commands go on until they end by themselves. */
+/* Ends the nodes of the files before; their commands go on until they end by themselves, or
+ * the daemon stops. */
 static void relieve_older(dibs__engine_node *node)
 {
     pthread_mutex_lock(&node->engine->mutex);
     for (dibs__engine_node *at = node->next; at; at = at->next) {
         if (!at->started || at->told)
             continue;
-        at->opts.drain_ms = LONG_MS;
+        at->opts.drain_ms = -1;
         tell_node(at);
     }
     pthread_mutex_unlock(&node->engine->mutex);
@@ -420,22 +416,30 @@ void dibs__engine_drain(dibs__serve_engine *engine)
     pthread_mutex_unlock(&engine->mutex);
 }
 
+/* Nodes of older files are asked again when the time is over: they would go on for longer. */
+static void drain_older(dibs__serve_engine *engine)
+{
+    dibsx_nsec until = dibsx_after_ms(dibsx_now(), engine->opts->drain_ms);
+
+    for (dibs__engine_node *at = engine->nodes->next; at; at = at->next) {
+        if (at->opts.drain_ms >= 0)
+            continue;
+        while (!has_ended(at) && dibsx_now() < until)
+            (void)poll(NULL, 0, 10);
+        if (!has_ended(at))
+            dibsx_event_set(at->stop_fd);
+    }
+}
+
 void dibs__engine_stop(dibs__serve_engine *engine)
 {
-    dibsx_nsec until;
-
     if (!engine->nodes)
         return;
     dibs__engine_drain(engine);
-    until = dibsx_after_ms(dibsx_now(), engine->opts->drain_ms);
+    drain_older(engine);
     for (dibs__engine_node *node = engine->nodes; node; node = node->next) {
         if (!node->started)
             continue;
-        /* Nodes of older files would go on for longer. */
-        while (node != engine->nodes && !has_ended(node) && dibsx_now() < until)
-            (void)poll(NULL, 0, 10);
-        if (node != engine->nodes && !has_ended(node))
-            dibsx_event_set(node->stop_fd);
         pthread_join(node->thread, NULL);
         node->started = false;
     }

@@ -687,6 +687,23 @@ class Engine(unittest.TestCase):
         self.assertIn("did you mean", daemon.await_event("reload_failed")["message"])
         self.assertEqual(daemon.get("/v1/nodes").json["engine"], "running")
 
+    def test_commands_of_the_files_before_end_with_the_daemon(self):
+        """They have the time of a drain, their signal, and the time to obey it."""
+        marks = [self.folder + name for name in ("/begun", "/asked", "/obeyed")]
+        work = f"trap 'touch {marks[1]}; sleep 0.5; touch {marks[2]}; exit 0' TERM; touch {marks[0]}; while :; do sleep 0.02; done"
+        self.write(f"  mild: {{kill_after: 1h, shell: \"{work}\"}}\n")
+        daemon = self.start("--drain-within", "500ms")
+        wait_until(lambda: daemon.get("/v1/nodes").json["total"] == 1, "the node")
+        run = daemon.post("/v1/jobs/mild/run").json["id"]
+        wait_until(lambda: os.path.exists(marks[0]), "the command")
+        self.write("  late: {run: [echo, late]}\n")
+        daemon.process.send_signal(signal.SIGHUP)
+        daemon.await_event("reloaded")
+        wait_until(lambda: daemon.get("/v1/jobs/late").status == 200, "the new job")
+        self.assertEqual((daemon.get("/v1/runs/" + run).json["state"], os.path.exists(marks[1])), ("ACTIVE", False))
+        daemon.end()
+        self.assertEqual([os.path.exists(mark) for mark in marks], [True] * 3)
+
     def test_a_reload_that_is_refused_leaves_the_jobs_at_work(self):
         def write(version, more=""):
             with open(self.file, "w", encoding="utf-8") as file:
