@@ -265,6 +265,38 @@ static void test_a_follower_leaves_its_place(void **unused)
     }
 }
 
+/* A rerun from a step on has ends of the run before it, and nothing that begins a run: it did
+ * not go well for that. */
+static void test_a_late_rerun_has_not_ended_well(void **unused)
+{
+    dibs__run second;
+
+    (void)unused;
+    make_job(3);
+    need(B, A);
+    need(C, B);
+    job.concurrency = DIBS__CONCURRENCY_QUEUE;
+    begin_run("j.1");
+    claim(A);
+    job.start_deadline_ms = 5;
+    CHECK(DIBS_OK, dibs__run_make(&second, "j.2", &job, "h", err));
+    second.cause = DIBS__CAUSE_RERUN;
+    second.steps[A].state = DIBS__STATE_OK;
+    second.steps[A].ended_us = 1;
+    sc.run = &second;
+    sc.live = &run;
+    CHECK(DIBS_OK, dibs__run_start(&sc, err));
+    sc.now_us += 5000;
+    CHECK(DIBS_OK, dibs__run_deadline(&sc, err));
+    assert_int_equal(second.state, DIBS__STATE_FAILED);
+    assert_int_equal(second.reason, DIBS__REASON_LATE);
+    assert_int_equal(second.steps[B].state, DIBS__STATE_MISSED);
+    assert_null(dibs__run_check(&job, &second));
+    assert_string_equal(state.follows, "");
+    dibs__run_fini(&second);
+    done();
+}
+
 /* Its time may be over before it can begin; the job goes on all the same. */
 static void test_a_follower_that_is_late(void **unused)
 {
@@ -333,6 +365,7 @@ int main(void)
         cmocka_unit_test(test_replace),
         cmocka_unit_test(test_queue),
         cmocka_unit_test(test_a_follower_leaves_its_place),
+        cmocka_unit_test(test_a_late_rerun_has_not_ended_well),
         cmocka_unit_test(test_replace_with_other_steps),
         cmocka_unit_test(test_a_follower_that_is_late),
         cmocka_unit_test(test_widest_run),
