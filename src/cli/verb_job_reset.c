@@ -24,6 +24,7 @@ reset_state(const dibs__job *job, dibs__job_state *state,
 
 /* From when on the job runs again. */
 typedef struct outlook {
+    bool paused;    /* the rest is not looked at */
     int64_t next_s; /* 0: it has no time */
     size_t ran;     /* times before that, which have run already */
 } outlook;
@@ -66,7 +67,8 @@ static dibs_status look_ahead(const dibs__open_board *ob, const char *name,
 
     if (rc == DIBS_OK)
         rc = dibs__board_job(&ob->board, name, state.hash, &job, err);
-    if (rc == DIBS_OK && job->enabled)
+    out->paused = rc == DIBS_OK && state.paused;
+    if (rc == DIBS_OK && job->enabled && !out->paused)
         rc = find_first(ob, job, &state, out, err);
     dibs__job_free(job);
     return rc;
@@ -81,12 +83,17 @@ tell_outlook(const dibs__command *cmd, const char *name, const outlook *o)
     if (dibs__opt_flag(cmd, "json")) {
         dibs__report_begin(&report);
         dibsx_json_pair_text(&report.js, "job", name);
+        dibsx_json_pair_bool(&report.js, "paused", o->paused);
         dibs__json_moment(&report.js, "next", o->next_s);
         dibsx_json_pair_int(&report.js, "ran_before", (int64_t)o->ran);
         return dibs__report_end(&report);
     }
     dibs__moment_cell(o->next_s * 1000000, when, sizeof(when));
-    if (o->ran == RAN_MAX)
+    if (o->paused)
+        printf("%s is paused, and runs again after 'dibs job unpause %s', or "
+               "the end of its pause\n",
+               name, name);
+    else if (o->ran == RAN_MAX)
         printf("%s runs again after its next %d times, which ran already\n",
                name, (int)RAN_MAX);
     else if (!o->next_s)
@@ -131,7 +138,7 @@ const dibs__verb dibs__verb_job_reset = {
              "for. That helps if the store's clock was ahead, and the job "
              "would wait until it has caught up. Times that ran before do not "
              "run again: it prints from when on the job runs, and how many "
-             "times before that ran already.\n",
+             "times before that ran already. A pause goes on.\n",
     .examples = "  dibs job reset nightly\n",
     .exits = "1 there is no such job\n",
     .options = "json,reason",

@@ -339,6 +339,11 @@ class Operator(Jobs):
         told = self.json("job", "reset", "nightly", "--json")
         self.assertEqual((told["job"], told["next"], told["ran_before"]), ("nightly", before, 0))
         self.assertIsNone(self.json("job", "reset", "report", "--json")["next"])
+        self.ok("job", "pause", "nightly")
+        self.assertIn("nightly is paused", self.ok("job", "reset", "nightly"))
+        told = self.json("job", "reset", "nightly", "--json")
+        self.assertEqual((told["paused"], told["next"], self.job("nightly")["status"]), (True, None, "paused"))
+        self.ok("job", "unpause", "nightly")
         self.load(FILE.replace("version: 1", "version: 2").replace("0 2 * * *", "30 4 * * *"))
         times = self.json("job", "next", "nightly", "-n", "1", "--json")["times"]
         self.assertEqual((times[0]["local"][11:], times[0]["instant"]), ("04:30:00", self.job("nightly")["next"]))
