@@ -266,6 +266,9 @@ static void plan_task(dibs__node *node, dibs__node_task *task)
     }
     dibs__stage_init(&st);
     rc = stage_task(node, task, &st, &err);
+    /* The record is there, and its job or definition is not: it cannot be read either. */
+    if (rc == DIBS_NOTFOUND && st.run.version > 0)
+        rc = DIBS_INVALID;
     if (rc != DIBS_OK && rc != DIBS_NOTFOUND) {
         dibs__node_complain(node, task->task.run, &err);
         try_again(node, task, DIBS__TASK_PLAN, rc);

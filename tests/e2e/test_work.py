@@ -344,19 +344,24 @@ class Ticks(Work):
         """The end of a run needs the state of its job. Another node ends the run when the state is mended."""
         file = self.write("one.yaml", "jobs: {one: {concurrency: forbid, shell: 'echo $$ >pid; "
                           "while ! test -e go; do sleep 0.02; done'}}\n")
-        node = self.node("--drain-within", "10ms", file=file)
-        run = self.begin("one")
-        wait_until(lambda: self.lines("pid"), "the command")
-        state = self.ok("state", "get", "job/{main}/state/one")
-        self.ok("state", "set", "job/{main}/state/one", "{")
-        self.write("go", "")
-        wait_until(lambda: run in self.text("log").partition("started")[2], "a look at the state")
-        self.stop(node)
-        self.assertIn(f"{run}/main is left: this node stops", self.text("log"))
-        self.ok("state", "set", "job/{main}/state/one", state)
-        node = self.node(file=file)
-        wait_until(lambda: self.run_of(run)["state"] not in ("READY", "RUNNING"), "the end of the run")
-        self.stop(node)
+        key = "job/{main}/state/one"
+        for break_it in (["set", key, "{"], ["del", key]):
+            node = self.node("--drain-within", "10ms", file=file)
+            run = self.begin("one")
+            self.pid()
+            state = self.ok("state", "get", key)
+            self.ok("state", *break_it)
+            self.write("go", "")
+            wait_until(lambda run=run: run in self.text("log").partition(f"{run}/main attempt 1: started")[2],
+                       "a look at the state")
+            self.stop(node)
+            self.assertIn(f"{run}/main is left: this node stops", self.text("log"))
+            self.ok("state", "set", key, state)
+            node = self.node(file=file)
+            wait_until(lambda run=run: self.run_of(run)["ended_us"], "the end of the run")
+            self.stop(node)
+            for name in ("pid", "go"):
+                os.unlink(self.path(name))
 
     def test_a_dead_node_leaves_its_turn(self):
         """It is in the list of nodes for a while, and the first by rank of some of the jobs."""
