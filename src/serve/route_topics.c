@@ -158,9 +158,23 @@ void dibs__serve_post_topic(dibs__http_exchange *ex)
 
 /* -- Messages. */
 
-void dibs__serve_get_topic_messages(dibs__http_exchange *ex)
+/* The topic of the path, or NULL: it was refused. By the messages of the library its
+ * clients tell viewers what happens to leases. */
+static const char *ask_own_topic(dibs__http_exchange *ex)
 {
     const char *topic = dibs__serve_ask_name(ex);
+
+    if (!topic || strncmp(topic, "dibs.", 5) != 0)
+        return topic;
+    (void)dibs__serve_refuse(ex, 400, "invalid",
+                             "Topics that begin with \"dibs.\" belong to the "
+                             "library; use another name");
+    return NULL;
+}
+
+void dibs__serve_get_topic_messages(dibs__http_exchange *ex)
+{
+    const char *topic = ask_own_topic(ex);
 
     if (topic)
         dibs__message_stream_answer(ex, topic);
@@ -169,7 +183,7 @@ void dibs__serve_get_topic_messages(dibs__http_exchange *ex)
 void dibs__serve_post_message(dibs__http_exchange *ex)
 {
     dibs__serve *sv = dibs__http_arg(ex);
-    const char *topic = dibs__serve_ask_name(ex);
+    const char *topic = ask_own_topic(ex);
     const dibsx_json_node *body;
     dibs__payload payload;
     dibs_error err = {0};

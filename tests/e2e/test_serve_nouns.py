@@ -320,6 +320,13 @@ class Topics:
             with self.subTest(body):
                 self.assert_problem(self.daemon.post(path, body, role="operate"), 400, "invalid")
 
+    def test_messages_of_the_library(self):
+        """With those of dibs.leases an operator could tell viewers of leases that there never were."""
+        for path, query in (("/v1/topics/dibs.leases/messages", {}), ("/v1/topics/~/messages", {"name": "dibs.leases"})):
+            with self.subTest(path):
+                self.assert_problem(self.daemon.ask("POST", path, {"data": "x"}, role="operate", query=query), 400, "invalid")
+                self.assert_problem(self.daemon.get(path, role="read", query=query), 400, "invalid")
+
     def test_messages_reach_the_command(self):
         name = self.name()
         with subprocess.Popen([DIBS, "subscribe", "--live", "-n", "1", name], stdout=subprocess.PIPE, env=self.daemon.env,
