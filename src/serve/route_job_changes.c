@@ -177,8 +177,9 @@ typedef struct bulk {
     const pause_ask *ask;
     dibsx_json *js; /* lists those that were changed */
     dibsx_nsec end;
+    size_t done;    /* listed */
     size_t changed; /* or may be */
-    size_t left;    /* that were not tried */
+    size_t left;    /* that were not tried, or at which the store failed */
     dibs_error err; /* of the first failure, which ends it */
 } bulk;
 
@@ -193,30 +194,35 @@ static void change_next(bulk *bk, const char *job)
     rc = change_job(&bk->picture->board, job, bk->pause, bk->ask, &bk->err);
     dibs__serve_audit_log(bk->ex, action_of(bk->pause), job, 0,
                           bk->ask->order.note, rc);
+    bk->done += rc == DIBS_OK;
     bk->changed += rc == DIBS_OK || rc == DIBS_UNKNOWN;
+    bk->left += rc != DIBS_OK;
     if (rc == DIBS_OK)
         dibsx_json_text(bk->js, job);
 }
 
-/* The store says which of them are to be changed. */
+/* The store says which of them are to be changed. False: they were not tried. */
 static bool change_some(bulk *bk, const char *const *jobs, size_t count)
 {
     dibs__job_state states[DIBS_GET_MANY_MAX];
 
     if (count == 0)
         return true;
-    if (bk->err.status != DIBS_OK || dibs__bulk_over(bk->end) ||
-        dibs__board_states(&bk->picture->board, jobs, count, states,
-                           &bk->err) != DIBS_OK)
+    if (bk->err.status != DIBS_OK || dibs__bulk_over(bk->end))
         return false;
+    if (dibs__board_states(&bk->picture->board, jobs, count, states,
+                           &bk->err) != DIBS_OK) {
+        bk->left += count;
+        return true;
+    }
     for (size_t i = 0; i < count; i++)
         if (states[i].set[0] && states[i].paused != bk->pause)
             change_next(bk, jobs[i]);
     return true;
 }
 
-/* Jobs that are paused in the picture, or that are not. Returns how many there was
- * no time for. */
+/* Jobs that are paused in the picture, or that are not. Returns how many were not
+ * tried. */
 static size_t change_rows(bulk *bk, bool paused)
 {
     const dibs__board_picture *picture = bk->picture;
@@ -245,7 +251,8 @@ static void change_matching(bulk *bk)
 }
 
 /* All jobs that match; those that are as they are to be stay so. The first failure ends
- * it, and the answer names the jobs before it. Sent again, it goes on. */
+ * it. If jobs were changed before, the answer names them, and counts the others as left.
+ * Sent again, it goes on. */
 static void change_many(dibs__http_exchange *ex, bool pause)
 {
     const dibsx_json_node *body;
@@ -283,7 +290,7 @@ static void change_many(dibs__http_exchange *ex, bool pause)
     dibsx_json_pair_uint(bk.js, "left", bk.left);
     if (bk.changed > 0)
         note_many(ex, match, pause, ask.order.note, bk.changed, bk.err.status);
-    if (bk.err.status != DIBS_OK)
+    if (bk.err.status != DIBS_OK && bk.done == 0)
         (void)dibs__serve_fail(ex, &bk.err);
     dibs__serve_changed(ex);
     dibs__board_picture_drop(picture);

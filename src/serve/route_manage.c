@@ -137,6 +137,7 @@ typedef struct sweep {
     bool dry;
     dibsx_nsec end;
     bool cut;       /* there was no time for all */
+    bool broken;    /* one was, whatever comes after it */
     dibs_error err; /* the first that is not about a lease that has gone */
 } sweep;
 
@@ -150,6 +151,7 @@ static bool sweep_holder(sweep *sw, const char *name, const dibs_party *holder)
         rc = dibs__serve_break_lease(sw->ex, "break-stale", name, holder->fence,
                                      reason, NULL, &err);
     if (rc == DIBS_OK) {
+        sw->broken = !sw->dry;
         dibsx_json_open(sw->js, '{');
         dibsx_json_pair_text(sw->js, "name", name);
         dibsx_json_pair_uint(sw->js, "fence", holder->fence);
@@ -198,12 +200,14 @@ void dibs__serve_post_break_stale(dibs__http_exchange *ex)
     dibsx_json_key(sw.js, "broken");
     dibsx_json_open(sw.js, '[');
     rc = dibs_lease_list(sv->cl, prefix, sweep_row, &sw, &err);
+    if (rc == DIBS_OK && sw.err.status != DIBS_OK) {
+        err = sw.err;
+        rc = err.status;
+    }
     dibsx_json_close(sw.js, ']');
-    dibsx_json_pair_bool(sw.js, "complete", !sw.cut);
-    if (rc != DIBS_OK)
+    dibsx_json_pair_bool(sw.js, "complete", rc == DIBS_OK && !sw.cut);
+    if (rc != DIBS_OK && !sw.broken)
         (void)dibs__serve_fail(ex, &err);
-    else if (sw.err.status != DIBS_OK)
-        (void)dibs__serve_fail(ex, &sw.err);
 }
 
 /* The name of a lock by its key: the prefix may stand before it. */

@@ -253,18 +253,28 @@ static uint64_t count_places(const dibs_queue_info *info, uint32_t places)
            (places & DIBS_ITEM_DONE ? info->done : 0);
 }
 
-/* Answers with the number that a bulk change did, and how many are left. */
+/* Answers with the number that a bulk change did, and how many are left: null where the
+ * store does not say. After a change, an error would have it done again. */
 static void answer_bulk(dibs__http_exchange *ex, const char *name,
                         const char *what, uint64_t done, uint32_t places)
 {
-    dibs_queue_info info;
+    dibs__serve *sv = dibs__http_arg(ex);
+    dibs_queue_info info = {.size = sizeof(info)};
+    dibs_error err = {0};
+    dibs_status rc = dibs_queue_stats(sv->data, name, &info, &err);
     dibsx_json *js;
 
-    if (!read_stats(ex, name, &info))
+    if (rc != DIBS_OK && done == 0) {
+        (void)dibs__serve_fail(ex, &err);
         return;
+    }
     js = dibs__http_answer(ex, 200);
     dibsx_json_pair_uint(js, what, done);
-    dibsx_json_pair_uint(js, "left", count_places(&info, places));
+    dibsx_json_key(js, "left");
+    if (rc == DIBS_OK)
+        dibsx_json_uint(js, count_places(&info, places));
+    else
+        dibsx_json_null(js);
 }
 
 /* False: it was refused. */

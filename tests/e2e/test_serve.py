@@ -11,7 +11,7 @@ import subprocess
 import tempfile
 import unittest
 
-from runtools import DIBS, PATIENCE, main, wait_until
+from runtools import DIBS, PATIENCE, main, span, wait_until
 from servetools import Daemon, ServeCase
 
 PROBES = ("/livez", "/readyz", "/healthz", "/version", "/openapi.json", "/problems")
@@ -270,12 +270,18 @@ class Lives(unittest.TestCase):
         daemon = self.start("--ready-needs-store", "yes")
         wait_until(lambda: daemon.get("/readyz", role=None).status == 200, "the store to answer")
 
-    def slow(self, step):
-        """A daemon whose steps of one kind take longer than a request may change things, and a store in a folder."""
+    def faulty(self, step, fault):
+        """A daemon with a fault in the steps of one kind, and the environment of commands that have none."""
         folder = tempfile.mkdtemp(prefix="dibs-bulk-")
         self.addCleanup(shutil.rmtree, folder, ignore_errors=True)
         store = f"sqlite:{folder}/store.db"
-        return self.start(url=f"fault+{store}?step={step}&delay_ms=2100"), {"DIBS_URL": store, "PATH": os.environ["PATH"], "HOME": folder}
+        return self.start(url=f"fault+{store}?step={step}&{fault}"), {"DIBS_URL": store, "PATH": os.environ["PATH"], "HOME": folder}
+
+    @staticmethod
+    def load_three_jobs(env):
+        with open(env["HOME"] + "/jobs.yaml", "w", encoding="utf-8") as file:
+            file.write("jobs: {one: {run: [x]}, two: {run: [x]}, three: {run: [x]}}\n")
+        subprocess.run([DIBS, "job", "load", file.name], env=env, check=True, timeout=PATIENCE, stdout=subprocess.DEVNULL)
 
     def test_ready_with_its_jobs(self):
         """A job of the daemon's own files can be run as soon as it is ready, however long the store takes to load them."""
@@ -293,15 +299,13 @@ class Lives(unittest.TestCase):
 
     def test_a_change_of_many_is_bounded(self):
         """A request ends after two seconds and says what is left; sent again, it goes on."""
-        daemon, env = self.slow("purge")
+        daemon, env = self.faulty("purge", "delay_ms=2100")
         subprocess.run([DIBS, "queue", "push", "mail", "--lines"], input="x\n" * 2001, text=True, env=env, check=True,
                        timeout=PATIENCE, stdout=subprocess.DEVNULL)
         answers = [daemon.post("/v1/queues/mail/purge", {"states": ["ready"], "reason": "old"}).json for _ in range(3)]
         self.assertEqual(answers, [{"purged": 1000, "left": 1001}, {"purged": 1000, "left": 1}, {"purged": 1, "left": 0}])
-        daemon, env = self.slow("commit")
-        with open(env["HOME"] + "/jobs.yaml", "w", encoding="utf-8") as file:
-            file.write("jobs: {one: {run: [x]}, two: {run: [x]}, three: {run: [x]}}\n")
-        subprocess.run([DIBS, "job", "load", file.name], env=env, check=True, timeout=PATIENCE, stdout=subprocess.DEVNULL)
+        daemon, env = self.faulty("commit", "delay_ms=2100")
+        self.load_three_jobs(env)
         left = []
         for _ in range(3):
             answer = wait_until(lambda: (lambda got: got if got["jobs"] else None)(
@@ -310,6 +314,46 @@ class Lives(unittest.TestCase):
             left.append(answer["left"])
             # The next request matches what the daemon has seen.
             wait_until(lambda: len(daemon.get("/v1/jobs", query={"status": "paused"}).json["items"]) == len(left), "it to be seen")
+        self.assertEqual(left, [2, 1, 0])
+
+    def test_a_redrive_whose_rest_is_not_counted(self):
+        """An error would say that nothing changed."""
+        daemon, env = self.faulty("stats", "fault=fail")
+        subprocess.run([DIBS, "queue", "push", "mail", "--lines"], input="x\n" * 3, text=True, env=env, check=True, timeout=PATIENCE,
+                       stdout=subprocess.DEVNULL)
+        session = daemon.post("/v1/sessions", {"ttl_ms": 600000}).json["session"]
+        for item in daemon.post("/v1/queues/mail/reserve", {"session": session, "count": 3}).json["items"]:
+            daemon.post("/v1/queues/mail/settle", {"session": session, "delivery": item["delivery"], "how": "dead"})
+        dead = [item["id"] for item in daemon.get("/v1/queues/mail/messages", query={"state": "dead"}).json["items"]]
+        answer = daemon.post("/v1/queues/mail/redrive", {"ids": dead[:2]})
+        self.assertEqual((answer.status, answer.json), (200, {"redriven": 2, "left": None}), answer.text)
+
+    def test_a_failure_after_the_first_stale_lease(self):
+        daemon, env = self.faulty("revoke", "fault=fail&every=2")
+        holders = [subprocess.Popen([DIBS, "run", name, "--ttl", span(9), "--", "sh", "-c", "echo held; exec cat"], env=env,
+                                    stdin=subprocess.PIPE, stdout=subprocess.PIPE) for name in ("a", "b")]
+        for holder in holders:
+            with holder:
+                self.assertEqual(holder.stdout.readline(), b"held\n")
+                holder.kill()
+
+        def sweep(dry):
+            answer = daemon.post("/v1/locks/break-stale", {"dry_run": dry})
+            self.assertEqual(answer.status, 200, answer.text)
+            return len(answer.json["broken"]), answer.json["complete"]
+
+        wait_until(lambda: sweep(True) == (2, True), "two stale leases")
+        self.assertEqual([sweep(False), sweep(False)], [(1, False), (1, True)])
+
+    def test_a_failure_after_the_first_job(self):
+        daemon, env = self.faulty("commit", "fault=fail&every=2")
+        self.load_three_jobs(env)
+        left = []
+        for _ in range(3):
+            wait_until(lambda: len(daemon.get("/v1/jobs", query={"status": "paused"}).json["items"]) == len(left), "it to be seen")
+            answer = daemon.post("/v1/jobs/pause", {"match": "*"})
+            self.assertEqual((answer.status, len(answer.json["jobs"])), (200, 1), answer.text)
+            left.append(answer.json["left"])
         self.assertEqual(left, [2, 1, 0])
 
     def test_no_entry_no_change(self):

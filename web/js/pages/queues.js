@@ -47,7 +47,7 @@ const askRedrive = q => confirm({
   title: 'Redrive the dead letters?', action: 'Redrive', reason: true,
   say: [q.dead > 1000 ? 'The 1,000 oldest' : `All ${q.dead}`, ' dead letters of ', code(q.name), ' become new messages at its end, and begin at attempt 1.'],
   note: 'Messages that failed before may fail again.',
-  run: change(thing('v1/queues', q.name, 'redrive'), { all: true }), done: got => `Redriven: ${many(got.redriven, 'message')}, ${count(got.left)} left`,
+  run: change(thing('v1/queues', q.name, 'redrive'), { all: true }), done: got => `Redriven: ${many(got.redriven, 'message')}` + (got.left === null ? '' : `, ${count(got.left)} left`),
 });
 const askRedriveOne = (q, m) => confirm({
   title: 'Redrive this dead letter?', action: 'Redrive', reason: 'optional', say: ['Message ', code(String(m.id)), ' of ', code(q.name), ' becomes a new message, and begins at attempt 1.'],
