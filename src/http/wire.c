@@ -124,23 +124,36 @@ bool dibs__http_crowd_admit(dibs__http_link *link)
     return count <= most + CROWD_ANSWERED;
 }
 
-/* The connection of this phase that has been in it longest: it is due first. With a
- * peer, of that one alone. */
-static dibs__http_link *find_longest(const dibs__http_server *server,
-                                     dibs__http_phase phase, const char *peer)
+typedef bool fits_fn(const dibs__http_link *link);
+
+static bool is_idle(const dibs__http_link *link)
+{
+    return link->phase == DIBS__HTTP_IDLE;
+}
+
+/* Its request is not whole; nothing is under way that would end with it. */
+static bool is_asking(const dibs__http_link *link)
+{
+    return link->phase == DIBS__HTTP_HEAD || link->phase == DIBS__HTTP_BODY;
+}
+
+/* The connection that fits and has been so longest: it is due first. With a peer, of
+ * that one alone. */
+static dibs__http_link *
+find_longest(const dibs__http_server *server, fits_fn *fits, const char *peer)
 {
     dibs__http_link *longest = NULL;
 
     for (dibs__http_link *link = server->links; link; link = link->next) {
-        if (link->phase == phase && (!peer || strcmp(link->peer, peer) == 0) &&
+        if (fits(link) && (!peer || strcmp(link->peer, peer) == 0) &&
             (!longest || link->due.at < longest->due.at))
             longest = link;
     }
     return longest;
 }
 
-/* The address that has most connections whose head is not in; a sample of them tells
- * one that has many. */
+/* The address that has most connections whose request is not whole; a sample of them
+ * tells one that has many. */
 static const char *find_crowd(const dibs__http_server *server)
 {
     const char *most_peer = NULL;
@@ -150,7 +163,7 @@ static const char *find_crowd(const dibs__http_server *server)
          link = link->next) {
         unsigned count;
 
-        if (link->phase != DIBS__HTTP_HEAD)
+        if (!is_asking(link))
             continue;
         looked++;
         count = count_peer(server, link->peer);
@@ -169,11 +182,11 @@ void dibs__http_crowd_relieve(dibs__http_server *server)
 
     if (server->link_count < max - max / 8)
         return;
-    link = find_longest(server, DIBS__HTTP_IDLE, NULL);
+    link = find_longest(server, is_idle, NULL);
     if (!link) {
         const char *peer = find_crowd(server);
 
-        link = peer ? find_longest(server, DIBS__HTTP_HEAD, peer) : NULL;
+        link = peer ? find_longest(server, is_asking, peer) : NULL;
     }
     if (!link)
         return;

@@ -26,7 +26,7 @@ void dibs__http_wire_peer(int fd, char out[DIBS__HTTP_PEER_MAX]);
 bool dibs__http_crowd_admit(dibs__http_link *link);
 
 /* Makes room, if there is little left, for one more connection: closes the one that
- * has been idle longest, or else the one whose head has been coming longest, of the
+ * has been idle longest, or else the one whose request has been coming longest, of the
  * address with most connections. */
 void dibs__http_crowd_relieve(dibs__http_server *server);
 

@@ -338,19 +338,19 @@ static void test_crowd_of_one_address(void **state)
     world_stop(&wd, 1000);
 }
 
-/* Of connections that are idle, or never finish a head, the oldest makes room. */
-static void test_slow_head_makes_room(void **state)
+/* Of connections that are idle, or begin a request and never finish it, the oldest makes
+ * room. */
+static void see_who_makes_room(const char *begun)
 {
-    int slow[28], idle[4];
+    int slow[40], idle[4];
     http_world wd;
     reply rp;
 
-    (void)state;
     world_start(&wd,
                 (dibs__http_opts){.connections_max = 32, .receive_ms = 600000});
     for (size_t i = 0; i < COUNT_OF(slow); i++) {
         slow[i] = client_open(&wd);
-        client_send(slow[i], "GET /quick HT");
+        client_send(slow[i], begun);
     }
     for (size_t i = 0; i < COUNT_OF(idle); i++) {
         idle[i] = client_open(&wd);
@@ -367,6 +367,22 @@ static void test_slow_head_makes_room(void **state)
     stop_in_good_health(&wd);
 }
 
+static void test_slow_head_makes_room(void **state)
+{
+    (void)state;
+    see_who_makes_room("GET /quick HT");
+}
+
+/* Also where the answer is known, and waits for the body. */
+static void test_slow_body_makes_room(void **state)
+{
+    (void)state;
+    see_who_makes_room("POST /json HTTP/1.1\r\n" HOST JSON
+                       "Content-Length: 10\r\n\r\n");
+    see_who_makes_room("POST /nothing HTTP/1.1\r\n" HOST JSON
+                       "Content-Length: 10\r\n\r\n");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -380,6 +396,7 @@ int main(void)
         cmocka_unit_test(test_many_connections),
         cmocka_unit_test(test_crowd_of_one_address),
         cmocka_unit_test(test_slow_head_makes_room),
+        cmocka_unit_test(test_slow_body_makes_room),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
