@@ -131,7 +131,7 @@ void dibs__serve_answer_catalog(dibs__http_exchange *ex,
 
 bool dibs__serve_known_etag(dibs__http_exchange *ex, const char *format, ...)
 {
-    char text[192], etag[sizeof(text) + 2];
+    char text[320], etag[sizeof(text) + 2];
     va_list args;
 
     va_start(args, format);

@@ -406,6 +406,19 @@ class Queues:
         item = self.daemon.get(path + "/messages", query={"limit": 1}).json["items"][0]
         self.assertEqual((len(item["data"]), item["bytes"], item["cut"]), (4096, 5000, True))
 
+    def test_the_etag_of_a_queue_has_its_settings(self):
+        name = self.name()
+        self.push(name)
+        tags = set()
+        for args in ([], ["--cap", "7"], ["--tries", "7"], ["--deads", "7"], ["--lost-max", "7"], ["--serial", "yes"]):
+            if args:
+                self.daemon.dibs("queue", "set", name, *args)
+            answer = self.daemon.get(f"/v1/queues/{name}", headers={"If-None-Match": ", ".join(tags)} if tags else None)
+            self.assertEqual(answer.status, 200, args)
+            tags.add(answer.headers["ETag"])
+        self.assertEqual(len(tags), 6)
+        self.assertEqual(self.daemon.get(f"/v1/queues/{name}", headers={"If-None-Match": answer.headers["ETag"]}).status, 304)
+
     def test_pages_of_queues(self):
         names = [self.name(f"-{number}") for number in range(5)]
         for name in names:
