@@ -65,6 +65,7 @@ typedef struct seat {
     dibs__bound bound; /* first */
     dibs_barrier *barrier;
     uint32_t parties;
+    int64_t ttl_ms, wait_ms; /* as the first arrival has them */
     bool withdraw;
     char id[DIBS__SESSION_ID_MAX + 1]; /* of the latest arrival; "": none yet */
     bool waits;                        /* that one does, on its thread */
@@ -88,7 +89,8 @@ static const dibs__bound_kind seat_kind = {cancel_seat, free_seat};
 /* An arrival, as its request has it. */
 typedef struct arrival {
     const char *session, *id, *name;
-    int64_t parties, ttl_ms, wait_ms;
+    int64_t parties;
+    int64_t ttl_ms, wait_ms; /* 0: it does not say */
     bool withdraw;
 } arrival;
 
@@ -105,12 +107,14 @@ static dibs__bound *make_seat(dibs__serve_bounds *table, const char *name,
     }
     st->bound.kind = &seat_kind;
     st->parties = (uint32_t)ar->parties;
+    st->ttl_ms = ar->ttl_ms;
+    st->wait_ms = ar->wait_ms ? ar->wait_ms : WAIT_MAX_MS;
     st->withdraw = ar->withdraw;
     if (dibs_barrier_new(
             table->client, name,
             DIBS_BARRIER_OPTS(.flags = ar->withdraw ? DIBS_BARRIER_WITHDRAW : 0,
                               .parties = (uint32_t)ar->parties,
-                              .ttl_ms = ar->ttl_ms, .wait_ms = ar->wait_ms),
+                              .ttl_ms = st->ttl_ms, .wait_ms = st->wait_ms),
             &st->barrier, err) == DIBS_OK)
         return &st->bound;
     dibsx_free(st);
@@ -138,6 +142,14 @@ static void wait_at(dibs__bound *bound, void *arg)
     dibs__bound_wake(bound);
 }
 
+/* The seat is that of the first arrival. */
+static bool fits_seat(const seat *st, const arrival *ar)
+{
+    return st->parties == ar->parties && st->withdraw == ar->withdraw &&
+           (!ar->ttl_ms || ar->ttl_ms == st->ttl_ms) &&
+           (!ar->wait_ms || ar->wait_ms == st->wait_ms);
+}
+
 /* The arrival again, or a new one. Locks: the table's mutex. */
 static dibs_status arrive(seat *st, const arrival *ar, dibs_error *err)
 {
@@ -150,10 +162,11 @@ static dibs_status arrive(seat *st, const arrival *ar, dibs_error *err)
                           "the session waits at %s with another id: a session "
                           "is one party of a barrier",
                           ar->name);
-    if (st->parties != ar->parties || st->withdraw != ar->withdraw)
+    if (!fits_seat(st, ar))
         return dibsx_fail(err, DIBS_STALE,
                           "the session has a seat at %s with other options; "
-                          "parties and withdraw stay as they were",
+                          "parties, withdraw, ttl_ms and wait_ms stay as they "
+                          "were at its first arrival",
                           ar->name);
     st->waits = true;
     snprintf(st->id, sizeof(st->id), "%s", ar->id);
@@ -258,7 +271,7 @@ static bool read_arrival(dibs__http_exchange *ex, arrival *ar)
 void dibs__serve_post_arrive(dibs__http_exchange *ex)
 {
     dibs__serve *sv = dibs__http_arg(ex);
-    arrival ar = {.wait_ms = WAIT_MAX_MS};
+    arrival ar = {.ttl_ms = 0};
     int64_t answer_ms = ANSWER_WAIT_MAX_MS;
     dibs__bound *bound = NULL;
     dibs_error err = {0};

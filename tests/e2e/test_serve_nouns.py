@@ -164,6 +164,21 @@ class Meetings:
         self.end(first)
         wait_until(lambda: self.daemon.get(f"/v1/barriers/{name}").status == 404, "the end of the barrier")
 
+    def test_a_seat_stays_as_its_first_arrival_made_it(self):
+        """Options that it cannot have are refused: an arrival would wait for longer than its client thinks."""
+        name, session = self.name(), self.session()
+
+        def arrive(number, **more):
+            return self.daemon.post(f"/v1/barriers/{name}/arrive", {"session": session, "id": f"a{number}", "parties": 1, **more},
+                                    role="operate")
+
+        self.assertEqual(arrive(1, ttl_ms=600000).status, 200)
+        for body in ({"wait_ms": 1000}, {"ttl_ms": 700000}, {"withdraw": True}, {"parties": 2}):
+            with self.subTest(body):
+                self.assert_problem(arrive(2, **body), 409, "differs")
+        self.assertEqual([arrive(2, ttl_ms=600000).status, arrive(3).status], [200, 200])
+        self.end(session)
+
     def test_a_wait_ends_with_its_session(self):
         name, session, answers = self.name(), self.session(), []
         waiter = threading.Thread(target=lambda: answers.append(self.arrive(name, session, 1)))
