@@ -167,7 +167,7 @@ tell_changes(dibs__board_look *look, const dibs__board_picture *before,
 {
     size_t reads = 0;
 
-    if (!before || before->rc != DIBS_OK || now->rc != DIBS_OK)
+    if (!before || now->rc != DIBS_OK)
         return;
     for (size_t i = 0; i < now->count; i++) {
         const dibs__board_row *row = &now->rows[i];
@@ -247,6 +247,8 @@ static void await_turn(dibs__board_look *look, const turn *next)
 static void *look_main(void *arg)
 {
     dibs__board_look *look = arg;
+    /* The latest that has rows: changes count since then, whatever failed between. */
+    dibs__board_picture *good = NULL;
     turn next = {.slow_at = dibsx_after_ms(dibsx_now(), SLOW_MS)};
 
     pthread_mutex_lock(&look->life.mutex);
@@ -255,7 +257,7 @@ static void *look_main(void *arg)
         dibsx_nsec began_at = dibsx_now();
 
         pthread_mutex_unlock(&look->life.mutex);
-        now = dibs__board_picture_make(&look->board, before);
+        now = dibs__board_picture_make(&look->board, good);
         next = plan_turn(look, now, began_at);
         pthread_mutex_lock(&look->life.mutex);
         if (!now)
@@ -263,11 +265,16 @@ static void *look_main(void *arg)
         look->latest = now;
         pthread_cond_broadcast(&look->life.cond);
         pthread_mutex_unlock(&look->life.mutex);
-        tell_changes(look, before, now);
+        tell_changes(look, good, now);
+        if (now->rc == DIBS_OK) {
+            dibs__board_picture_drop(good);
+            good = dibs__board_picture_hold(now);
+        }
         dibs__board_picture_drop(before);
         pthread_mutex_lock(&look->life.mutex);
     }
     pthread_mutex_unlock(&look->life.mutex);
+    dibs__board_picture_drop(good);
     return NULL;
 }
 
