@@ -40,6 +40,7 @@ typedef struct dibs__serve_lease {
     bool due;                 /* ... and leaves the handle to the tender then */
     bool yield, told_yield;   /* it is asked for; the stream has said so */
     int told;                 /* the stage that the stream has told, or -1 */
+    uint64_t told_beat;       /* the latest beat of the stream that has it */
     dibs_error err;           /* of the refusal */
 } dibs__serve_lease;
 
@@ -54,10 +55,10 @@ struct dibs__serve_session {
     char caller[DIBS__SERVE_WHO_MAX];
     char name[64];
     bool stream;            /* kept by a stream */
-    bool opening;           /* its leases are being taken over */
-    bool counted;           /* its end has been */
+    bool opening, counted;  /* leases are taken over; its end was counted */
     uint64_t stream_number; /* of the stream that counts; 0: none */
-    dibsx_nsec beat_at;     /* the next beat on the stream */
+    uint64_t beat;          /* number of the next one on the stream */
+    dibsx_nsec beat_at;     /* ... which is due then */
     int64_t credit;         /* thousandths of requests that it may make */
     dibsx_nsec credit_at;
 };
@@ -72,8 +73,7 @@ typedef void dibs__sessions_wake_fn(void *arg);
 typedef struct dibs__serve_sessions {
     dibs_client *client; /* borrowed */
     char epoch[9];
-    unsigned count_max,
-        leases_max; /* the latter of one session; set before use */
+    unsigned count_max, leases_max; /* the latter of one session */
     dibs__sessions_wake_fn *wake;
     void *wake_arg;
     pthread_mutex_t mutex; /* for all below */

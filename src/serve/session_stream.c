@@ -19,6 +19,9 @@
 
 enum { EVENT_MAX = 32 * 1024, ROOM_MAX = 48 * 1024, RETRY_MS = 1000 };
 
+/* A lease in a beat: its id, a moment, and what is between them. */
+enum { BEAT_PART_MAX = DIBS__SESSION_ID_MAX + 32 };
+
 typedef struct stream {
     dibs__serve_sessions *table;
     dibs__http_exchange *ex; /* lives as long as the stream */
@@ -41,9 +44,12 @@ static dibsx_json *open_event(event *ev)
     return &ev->js;
 }
 
+/* A part of an event would be no JSON: without memory for it the stream ends, and begins
+ * anew. */
 static void close_event(event *ev, const char *name, dibsx_buf *out)
 {
     dibsx_json_close(&ev->js, '}');
+    out->failed = out->failed || !dibsx_buf_ok(&ev->buf);
     dibs__http_sse_put(out, NULL, name, dibsx_buf_text(&ev->buf), ev->buf.len);
     dibsx_buf_fini(&ev->buf);
 }
@@ -89,11 +95,13 @@ static void tell_lease(dibs__serve_lease *le, dibsx_nsec now, dibsx_buf *out)
     }
 }
 
-/* Locks: mutex. */
-static void tell_beat(dibs__serve_session *se, dibsx_nsec now, dibsx_buf *out)
+/* As many leases as an event has room for, of those that this beat has not told. False: there
+ * are more. Locks: mutex. */
+static bool tell_beat(dibs__serve_session *se, dibsx_nsec now, dibsx_buf *out)
 {
     event ev;
     dibsx_json *js = open_event(&ev);
+    bool all = true;
 
     dibsx_json_pair_text(js, "epoch", se->table->epoch);
     dibsx_json_pair_int(js, "clock_ms", now / DIBSX_MS);
@@ -103,8 +111,12 @@ static void tell_beat(dibs__serve_session *se, dibsx_nsec now, dibsx_buf *out)
          at = at->next) {
         dibs__serve_lease *le = (dibs__serve_lease *)at;
 
-        if (at->stage != DIBS__STAGE_HELD)
+        if (at->stage != DIBS__STAGE_HELD || le->told_beat == se->beat)
             continue;
+        all = ev.buf.len + BEAT_PART_MAX <= EVENT_MAX;
+        if (!all)
+            break;
+        le->told_beat = se->beat;
         dibsx_json_pair_int(js, at->id,
                             dibs__session_told_until(&se->machine, now,
                                                      dibs_lock_valid_ms(
@@ -113,6 +125,7 @@ static void tell_beat(dibs__serve_session *se, dibsx_nsec now, dibsx_buf *out)
     }
     dibsx_json_close(js, '}');
     close_event(&ev, "beat", out);
+    return all;
 }
 
 static int64_t beat_ms(const dibs__serve_session *se)
@@ -126,7 +139,9 @@ beat(const stream *st, dibs__serve_session *se, dibsx_nsec now, dibsx_buf *out)
 {
     if (se->stream && dibs__http_unacked(st->ex) == 0)
         (void)dibs__session_beaten(se, now);
-    tell_beat(se, now, out);
+    if (!tell_beat(se, now, out))
+        return; /* the next pull goes on */
+    se->beat++;
     se->beat_at = dibsx_after_ms(now, beat_ms(se));
 }
 
@@ -215,6 +230,7 @@ void dibs__session_stream_answer(dibs__serve_session *se,
         ((dibs__serve_lease *)at)->told = -1;
         ((dibs__serve_lease *)at)->told_yield = false;
     }
+    se->beat++;
     se->beat_at = 0;
     dibs__http_answer_stream(ex,
                              &(dibs__http_stream){.type = DIBS__HTTP_SSE_TYPE,

@@ -456,6 +456,29 @@ class Events(SessionCase):
             self.assertEqual(stream.answer.read(), b"")
 
 
+class ManyLeases(SessionCase):
+    options = ("--session-leases", "1024", "--token-rate", "100000")
+
+    @unittest.skipIf(URL, "the URL does not matter")
+    def test_a_beat_of_many_leases(self):
+        """What one event has no room for is in the next one, and each is whole."""
+        def acquire(number):
+            answer = self.daemon.post(f"/v1/leases/n{number}", {"ttl_ms": LONG_MS}, role="operate")
+            self.assertEqual(answer.status, 201, answer.text)
+            return {"id": f"{number:064}", "name": f"n{number}", "token": answer.json["token"].replace(":", ".") + ".x"}
+
+        # A request has no more room, and a session takes a hundred more at once.
+        with concurrent.futures.ThreadPoolExecutor(8) as pool:
+            session = self.open(keep="stream", adopt=list(pool.map(acquire, range(360))))
+            for answer in pool.map(lambda number: self.put(session, f"{number:064}", name=f"n{number}"), range(360, 450)):
+                self.assertEqual(answer["state"], "held")
+        stream, told = Stream(self, self.path(session) + "/stream"), []
+        while len(told) < 450:
+            told += stream.next("beat")[1]["until_clock_ms"]
+        self.assertEqual(sorted(told), [f"{number:064}" for number in range(450)])
+        self.remove(session)
+
+
 class Moves(SessionCase):
     """Three daemons of one store, with the same tokens."""
 
