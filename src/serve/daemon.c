@@ -474,6 +474,7 @@ static void stop(dibs__serve *sv)
     dibs__serve_look_stop(&sv->look);
     dibs__board_look_stop(&sv->board_look);
     hang_bell(&sv->bell, NULL);
+    dibs__serve_listeners_unlink(&sv->listeners);
     dibs__http_stop(sv->http, sv->opts->drain_ms);
     dibs__serve_listeners_fini(&sv->listeners);
     dibs__serve_look_fini(&sv->look);

@@ -326,13 +326,19 @@ dibs__serve_listeners_reload(dibs__serve_listeners *ls,
     return ls->tls ? dibs__http_tls_reload(ls->tls, &files, err) : DIBS_OK;
 }
 
-void dibs__serve_listeners_fini(dibs__serve_listeners *ls)
+void dibs__serve_listeners_unlink(dibs__serve_listeners *ls)
 {
-    for (size_t i = 0; i < ls->count; i++)
-        close(ls->items[i].fd);
     for (size_t i = 0; i < DIBS__HTTP_LISTENERS_MAX; i++) {
         if (ls->paths[i][0])
             (void)unlink(ls->paths[i]);
+        ls->paths[i][0] = '\0';
     }
+}
+
+void dibs__serve_listeners_fini(dibs__serve_listeners *ls)
+{
+    dibs__serve_listeners_unlink(ls);
+    for (size_t i = 0; i < ls->count; i++)
+        close(ls->items[i].fd);
     dibs__http_tls_free(ls->tls);
 }

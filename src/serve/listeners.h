@@ -40,6 +40,10 @@ void dibs__serve_listeners_taken(dibs__serve_listeners *ls);
 DIBS_MUST_CHECK dibs_status dibs__serve_listeners_reload(
     dibs__serve_listeners *ls, const dibs__serve_opts *opts, dibs_error *err);
 
+/* Removes the sockets of the file system, while somebody still listens on them: with the
+ * last one gone, another daemon may take the path. */
+void dibs__serve_listeners_unlink(dibs__serve_listeners *ls);
+
 void dibs__serve_listeners_fini(dibs__serve_listeners *ls);
 
 #endif

@@ -12,7 +12,7 @@ import tempfile
 import unittest
 import warnings
 
-from runtools import DIBS, PATIENCE, main, wait_until
+from runtools import DIBS, PATIENCE, NotInTime, main, wait_until
 from servetools import URL, Answer, Daemon, ServeCase
 
 # A program that hands listening sockets on as a service manager does.
@@ -244,6 +244,32 @@ class Listeners(unittest.TestCase):
                                 timeout=PATIENCE, check=False)
         self.assertEqual(second.returncode, 75, second.stdout)
         self.assertEqual(ask_on(self.on_socket(), "GET", "/livez").status, 200)
+
+    def test_the_next_daemon_keeps_the_socket(self):
+        """It takes the path as soon as nobody accepts there, while the one before still sends an answer."""
+        path = self.folder + "/next.sock"
+        first = Daemon("--listen", f"127.0.0.1:0,unix:{path}", "--drain-within", "10m")
+        self.addCleanup(first.end)
+        for _ in range(8):
+            self.assertEqual(first.post("/v1/topics/many", {"data": "x" * 65536}).status, 201)
+        with socket.socket(socket.AF_UNIX) as slow:
+            slow.connect(path)
+            slow.sendall(b"GET /v1/topics/many/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            self.assertEqual(slow.recv(8), b"HTTP/1.1")
+            first.process.terminate()
+            wait_until(lambda: not os.path.exists(path) or self.refused(path), "the end of the socket")
+            second = Daemon("--listen", f"127.0.0.1:0,unix:{path}")
+            self.addCleanup(second.end)
+            if first.process.poll() is not None:
+                raise NotInTime("the first daemon ended before the second one was there")
+        first.process.wait(PATIENCE)
+        self.assertTrue(os.path.exists(path))
+        self.assertFalse(self.refused(path))
+
+    @staticmethod
+    def refused(path):
+        with socket.socket(socket.AF_UNIX) as sock:
+            return sock.connect_ex(path) != 0
 
     def test_metrics_without_a_token(self):
         for path in ("/metrics", "/livez", "/readyz"):
