@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "http/lasting.h"
 #include "serve/ask.h"
+#include "serve/bulk.h"
 #include "serve/daemon.h"
 #include "serve/problem.h"
 #include "serve/routes.h"
@@ -128,13 +129,18 @@ static void answer_session(dibs__http_exchange *ex, dibs__serve_session *se,
 
 /* -- Sessions. */
 
+/* Once the store has failed, and the time is over, it is not asked any more: each of many
+ * leases could wait out its timeout. */
 static void adopt_all(dibs__serve_session *se, const dibs__session_request *req)
 {
+    const dibsx_nsec end = dibs__bulk_end();
     dibs__lease_request lease;
+    bool away = false;
 
     for (const dibsx_json_node *at = req->adopt; at; at = at->next)
         if (dibs__lease_request_read(at, true, &lease, NULL) == DIBS_OK)
-            dibs__session_adopt(se, &lease);
+            away |= !dibs__session_adopt(se, &lease,
+                                         !away || !dibs__bulk_over(end));
 }
 
 /* Makes the session, and takes the leases over with the mutex let go. */

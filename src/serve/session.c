@@ -369,8 +369,8 @@ static void enter_refused(dibs__serve_session *se,
 /* A token that a session gave out names the owner, so that accepting it gives the
  * lease a new owner and a new fence in one step. The daemon that had it before finds
  * that it has lost the lease, and its release ends nothing. */
-void dibs__session_adopt(dibs__serve_session *se,
-                         const dibs__lease_request *req)
+bool dibs__session_adopt(dibs__serve_session *se,
+                         const dibs__lease_request *req, bool ask)
 {
     dibs__serve_sessions *table = se->table;
     dibs__serve_lease *le = NULL;
@@ -378,14 +378,18 @@ void dibs__session_adopt(dibs__serve_session *se,
     dibs_status rc;
 
     pthread_mutex_lock(&table->mutex);
-    rc = put_new(se, req, dibsx_now(), &le, &err);
+    rc = ask ? put_new(se, req, dibsx_now(), &le, &err)
+             : dibsx_fail(&err, DIBS_UNAVAIL,
+                          "the store failed at another lease, and was not "
+                          "asked about %s",
+                          req->name);
     if (rc == DIBS_OK)
         dibs__session_begun(&le->machine); /* this is its start */
     else
         enter_refused(se, req, &err);
     pthread_mutex_unlock(&table->mutex);
     if (rc != DIBS_OK)
-        return;
+        return true;
     rc = dibs_lock_accept(le->lock, req->token, &err);
     pthread_mutex_lock(&table->mutex);
     le->err = err;
@@ -394,6 +398,7 @@ void dibs__session_adopt(dibs__serve_session *se,
     if (rc != DIBS_OK)
         dibs__session_discard(le);
     pthread_mutex_unlock(&table->mutex);
+    return rc != DIBS_UNAVAIL && rc != DIBS_UNKNOWN;
 }
 
 int64_t dibs__session_refresh(dibs__serve_lease *le)

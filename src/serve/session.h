@@ -117,9 +117,9 @@ DIBS_MUST_CHECK dibs_status dibs__session_make(dibs__serve_sessions *table,
 dibs__serve_session *dibs__session_get(dibs__serve_sessions *table,
                                        const char *id, const char *caller);
 
-/* Takes a lease over by its token, on a session that is opening. Blocks. */
-void dibs__session_adopt(dibs__serve_session *se,
-                         const dibs__lease_request *req);
+/* Takes a lease over on a session that is opening, or refuses it (!ask). False: the store failed. */
+bool dibs__session_adopt(dibs__serve_session *se,
+                         const dibs__lease_request *req, bool ask);
 
 /* A request counts; false: there were too many. Locks: mutex. */
 DIBS_MUST_CHECK bool

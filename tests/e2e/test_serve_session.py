@@ -479,6 +479,21 @@ class ManyLeases(SessionCase):
         self.remove(session)
 
 
+@unittest.skipIf(URL, "a store that fails is one of its own")
+class Failing(SessionCase):
+    def test_adopt(self):
+        """The store does not answer about one lease: the others do not wait for it one after the other."""
+        other = Daemon("--store-timeout", "3s", url=f"fault+{self.daemon.url}?step=convert&delay_ms=600000")
+        self.addCleanup(other.end)
+        first = self.open()
+        held = [self.put(first, f"l{number}", name=self.name(f"-{number}")) for number in range(3)]
+        answer = other.post("/v1/sessions", {"adopt": [
+            {"id": f"l{number}", "name": self.name(f"-{number}"), "token": lease["token"]} for number, lease in enumerate(held)]})
+        self.assertEqual(answer.status, 201, answer.text)
+        self.assertEqual([answer.json["leases"][f"l{number}"] for number in range(3)],
+                         [{"state": "freed", "why": why} for why in ("unknown", "unavail", "unavail")])
+
+
 class Moves(SessionCase):
     """Three daemons of one store, with the same tokens."""
 
