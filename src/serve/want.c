@@ -149,23 +149,24 @@ static bool ask_want(dibs__http_exchange *ex, void *arg, bool over)
     return done || over;
 }
 
-/* As dibs__http_later.gone. Must not block: others give back. */
+/* As dibs__http_later.gone. Must not block: others give back. A claim whose renewal failed is
+ * an error to the request, and still held. */
 static void leave_want(void *arg)
 {
     want *wt = arg;
-    bool done, held;
+    bool done, taken;
 
     pthread_mutex_lock(&wt->mutex);
     wt->gone = true;
     done = wt->done;
-    held = done && wt->err.status == DIBS_OK && !wt->taken;
+    taken = wt->taken;
     /* Once the mutex is free, the end of the acquire frees all of it. */
     if (!done)
         dibs_lock_cancel(wt->lock);
     pthread_mutex_unlock(&wt->mutex);
     if (!done)
         return;
-    if (!held ||
+    if (taken ||
         dibs_lock_release_async(wt->lock, given_back, wt, NULL) != DIBS_OK)
         free_want(wt);
 }
