@@ -166,6 +166,36 @@ static void an_empty_queue_expires(void **state)
     dibs__store_close(cw.st);
 }
 
+/* The head of a queue that nobody uses goes after a day, a window when it is over. */
+static void a_window_outlasts_the_head(void **state)
+{
+    world *w = *state;
+    crew cw;
+
+    crew_init(&cw, w);
+    cw.item.dedup = "window";
+    cw.item.dedup_ms = SPAN_MS;
+    assert_status(push(&cw), DIBS_OK);
+    assert_status(reserve(&cw, false, 0, false), DIBS_OK);
+    assert_status(reserve(&cw, false, 1, false), DIBS_OK);
+    assert_status(reserve(&cw, true, 0, false), DIBS_OK);
+    CHECK(DIBS_OK,
+          cw.st->ops->queue->leave(cw.st, "q", cw.ask.lane, soon(), err));
+    assert_true(server_tell(&w->sv, "DEL", Q "~meta", NULL));
+    for (int i = 0; i < 2; i++) {
+        crew other;
+
+        crew_init(&other, w);
+        other.item = cw.item;
+        assert_status(push(&other), DIBS_OK);
+        assert_true(other.item.duplicate);
+        dibs__store_close(other.st);
+        usleep(2000);
+    }
+    assert_in_range(ask_number(&w->sv, "PTTL", Q "~ids", NULL), 1, SPAN_MS);
+    dibs__store_close(cw.st);
+}
+
 /* Pushes one item of each kind, and takes some: each key has something. */
 static void fill_queue(crew *cw)
 {
@@ -484,6 +514,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         WORLD_TEST(a_plain_request_is_one_command),
         WORLD_TEST(an_empty_queue_expires),
+        WORLD_TEST(a_window_outlasts_the_head),
         WORLD_TEST(a_queue_that_lost_a_key_goes_on),
         WORLD_TEST(a_lost_item_blocks_no_dedup_id),
         WORLD_TEST(a_lost_tail_leaves_nothing_stuck),

@@ -95,7 +95,6 @@ local function note_dedup(item, dedup_ms)
 
         call('ZADD', IDEND, int(till), item.dedup)
         call('PERSIST', IDEND)
-        head.windows = int(math.max(till, tonumber(head.windows or 0)))
         due(till)
     end
 end

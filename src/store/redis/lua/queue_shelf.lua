@@ -13,8 +13,8 @@ local FADES_MS = 86400000
 local COUNTS = {'items', 'pushed', 'delivered', 'acked', 'nacked', 'lost',
                 'died', 'dropped', 'purged', 'lanes', 'retries'}
 local OTHERS = {'last', 'alarm', 'slow', 'delayed', 'lasting', 'fades', 'long',
-                'windows', 'scanned', 'orphans', 'paused', 'serial', 'cap',
-                'tries', 'deads', 'lost_max', 'keep_done'}
+                'scanned', 'orphans', 'paused', 'serial', 'cap', 'tries',
+                'deads', 'lost_max', 'keep_done'}
 
 local time = call('TIME')
 local now = time[1] * 1000000 + time[2]

@@ -137,11 +137,13 @@ local function has_settings()
            head.lost_max or head.keep_done
 end
 
--- A queue without items, dead letters and settings goes after a day without a step.
+-- A queue without items, dead letters and settings goes after a day without a step, its
+-- dedup ids with the last window, which may be later.
 local function fade()
-    local left_ms = math.ceil((tonumber(head.windows or 0) - now) / 1000)
-
     if head.items == 0 and head.lasting ~= '1' then
+        local newest = call('ZREVRANGE', IDEND, '0', '0', 'WITHSCORES')[2]
+        local left_ms = math.ceil(((newest or 0) - now) / 1000)
+
         head.fades = '1'
         call('PEXPIRE', META, int(FADES_MS))
         call('DEL', LIMIT)
