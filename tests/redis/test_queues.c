@@ -46,12 +46,11 @@ static void note_delivery(const dibs__delivery *delivery, void *arg)
     cw->count++;
 }
 
-/* Settles the last delivery if `ack`, and takes up to `want`. */
-static dibs_status reserve(crew *cw, bool ack, uint32_t want, bool wait)
+/* Does what `ack` says if `settle`, and takes up to `want`. */
+static dibs_status ask(crew *cw, bool settle, uint32_t want, bool wait)
 {
-    cw->ack = (dibs__settlement){.verb = DIBS__ITEM_ACK, .token = cw->got};
     cw->ask.settle = &cw->ack;
-    cw->ask.settle_count = ack;
+    cw->ask.settle_count = settle;
     cw->ask.want = want;
     cw->ask.wait = wait;
     cw->ask.seen = cw->ask.stamp;
@@ -59,6 +58,13 @@ static dibs_status reserve(crew *cw, bool ack, uint32_t want, bool wait)
     cw->count = 0;
     return cw->st->ops->queue->reserve(cw->st, &cw->ask, soon(), note_delivery,
                                        cw, &cw->err);
+}
+
+/* The same, with an ack of the last delivery. */
+static dibs_status reserve(crew *cw, bool ack, uint32_t want, bool wait)
+{
+    cw->ack = (dibs__settlement){.verb = DIBS__ITEM_ACK, .token = cw->got};
+    return ask(cw, ack, want, wait);
 }
 
 static dibs_status push(crew *cw)
@@ -163,6 +169,27 @@ static void an_empty_queue_expires(void **state)
     CHECK(DIBS_OK, cw.st->ops->queue_admin->remove(cw.st, "q", soon(), err));
     for (size_t i = 3; i < sizeof(all) / sizeof(all[0]); i++)
         assert_int_equal(ask_number(&w->sv, "PTTL", all[i], NULL), -2);
+    dibs__store_close(cw.st);
+}
+
+/* The worker that moved the limit of the last item acks it and dies. */
+static void a_moved_limit_stays_no_longer_than_its_queue(void **state)
+{
+    world *w = *state;
+    crew cw;
+
+    crew_init(&cw, w);
+    assert_status(push(&cw), DIBS_OK);
+    assert_status(reserve(&cw, false, 0, false), DIBS_OK);
+    assert_status(reserve(&cw, false, 1, false), DIBS_OK);
+    cw.ack = (dibs__settlement){.verb = DIBS__ITEM_EXTEND,
+                                .token = cw.got,
+                                .ms = SPAN_MS};
+    assert_status(ask(&cw, true, 0, false), DIBS_OK);
+    assert_int_equal(ask_number(&w->sv, "ZCARD", Q "~limit", NULL), 1);
+    assert_status(reserve(&cw, true, 0, false), DIBS_OK);
+    assert_true(ask_number(&w->sv, "PTTL", Q "~meta", NULL) > SPAN_MS);
+    assert_true(ask_number(&w->sv, "PTTL", Q "~limit", NULL) != -1);
     dibs__store_close(cw.st);
 }
 
@@ -515,6 +542,7 @@ int main(void)
         WORLD_TEST(a_plain_request_is_one_command),
         WORLD_TEST(an_empty_queue_expires),
         WORLD_TEST(a_window_outlasts_the_head),
+        WORLD_TEST(a_moved_limit_stays_no_longer_than_its_queue),
         WORLD_TEST(a_queue_that_lost_a_key_goes_on),
         WORLD_TEST(a_lost_item_blocks_no_dedup_id),
         WORLD_TEST(a_lost_tail_leaves_nothing_stuck),

@@ -168,7 +168,7 @@ local function end_step()
                  call('EXISTS', NEXT, OWN) > 0) and '1' or nil
     head.delayed = call('EXISTS', LATER) == 1 and '1' or nil
     head.lasting = (has_settings() or head.long or call('EXISTS', DEAD) == 1) and
-                   '1' or call('EXISTS', IDEND) == 1 and 'w' or nil
+                   '1' or call('EXISTS', IDEND, LIMIT) > 0 and 'w' or nil
     for _, name in ipairs(COUNTS) do
         fields[#fields + 1] = name
         fields[#fields + 1] = int(head[name])
