@@ -354,6 +354,37 @@ static void a_lost_item_blocks_no_dedup_id(void **state)
     dibs__store_close(cw.st);
 }
 
+/* The server has lost the first items of the list, and has the one behind them. */
+static void lost_items_hide_no_others(void **state)
+{
+    static const char *const ids[] = {"a", "b", "c"};
+    enum { IDS = sizeof(ids) / sizeof(ids[0]) };
+    world *w = *state;
+
+    for (uint32_t form = 0; form < 4; form++) {
+        crew cw;
+
+        assert_true(server_tell(&w->sv, "FLUSHALL", NULL));
+        crew_init(&cw, w);
+        for (size_t i = 0; i < IDS; i++) {
+            cw.item.dedup = ids[i];
+            assert_status(push(&cw), DIBS_OK);
+        }
+        cw.item.dedup = "";
+        assert_status(push(&cw), DIBS_OK);
+        assert_status(reserve(&cw, false, 0, false), DIBS_OK);
+        assert_true(server_tell(&w->sv, "DEL", Q "~kept", NULL));
+        assert_status(reserve(&cw, false, 1 + form / 2, form % 2), DIBS_OK);
+        assert_int_equal(cw.count, 1);
+        assert_true(cw.got.id == cw.item.id);
+        assert_int_equal(ask_number(&w->sv, "HGET", Q "~meta", "dropped"), IDS);
+        assert_int_equal(ask_number(&w->sv, "HGET", Q "~meta", "items"), 1);
+        assert_int_equal(ask_number(&w->sv, "HGET", Q "~meta", "delivered"), 1);
+        assert_int_equal(ask_number(&w->sv, "EXISTS", Q "~wait", NULL), 0);
+        dibs__store_close(cw.st);
+    }
+}
+
 /* The server goes back to what it had before an ack that it answered, as a failover may: the
  * lane knows more and ends, all that it had comes back, and the fences rise. */
 static void a_lost_tail_leaves_nothing_stuck(void **state)
@@ -545,6 +576,7 @@ int main(void)
         WORLD_TEST(a_moved_limit_stays_no_longer_than_its_queue),
         WORLD_TEST(a_queue_that_lost_a_key_goes_on),
         WORLD_TEST(a_lost_item_blocks_no_dedup_id),
+        WORLD_TEST(lost_items_hide_no_others),
         WORLD_TEST(a_lost_tail_leaves_nothing_stuck),
         WORLD_TEST(the_alarm_is_a_lower_bound),
         WORLD_TEST(at_maxmemory_only_push_is_refused),

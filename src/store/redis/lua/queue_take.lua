@@ -106,38 +106,38 @@ end
 -- The first delivery has the same number as the stamp: each is the next of its kind.
 local last = at[3] < now and now or format(INT16, at[3] + 1)
 local stamp = last
-local entries, missed = {}, 0
+local delivered, missed = 0, 0
+local more = want > 0 and bytes < 1048576
 
-if want == 1 and bytes < 1048576 then
-    entries[1] = call('LPOP', READY) or nil
-elseif want > 1 and bytes < 1048576 then
-    local size = bytes
+-- Nobody had these before: they are as they were pushed. It goes on past those that the
+-- server has lost.
+while more do
+    local entries, out, size = {}, {}, bytes
 
-    for i, entry in ipairs(call('LRANGE', READY, '0', want - 1)) do
-        if size >= 1048576 then
-            break
+    if want == 1 then
+        entries[1] = call('LPOP', READY) or nil
+    else
+        for i, entry in ipairs(call('LRANGE', READY, '0', want - 1)) do
+            if size >= 1048576 then
+                break
+            end
+            entries[i] = entry
+            size = size + (entry:byte(17) == 32 and #entry - 17 or
+                           call('HSTRLEN', KEPT, entry:sub(1, 16)))
         end
-        entries[i] = entry
-        size = size + (entry:byte(17) == 32 and #entry - 17 or
-                       call('HSTRLEN', KEPT, entry:sub(1, 16)))
+        if entries[1] then
+            call('LTRIM', READY, #entries, '-1')
+        end
     end
-    if entries[1] then
-        call('LTRIM', READY, #entries, '-1')
-    end
-end
-
--- Nobody had these before: they are as they were pushed.
-if entries[1] then
-    local out = {}
-
-    for i, entry in ipairs(entries) do
+    for _, entry in ipairs(entries) do
         local id, mark = entry:sub(1, 16), entry:sub(17, 17)
         local data = mark == ' ' and entry:sub(18) or call('HGET', KEPT, id)
-        local token
 
-        last = i == 1 and stamp or format(INT16, last + 1)
-        token = id .. ' ' .. last .. ' 1'
         if data then
+            last = delivered == 0 and stamp or format(INT16, last + 1)
+            delivered = delivered + 1
+            local token = id .. ' ' .. last .. ' 1'
+
             answer[#answer + 1] = token
             answer[#answer + 1] = data
             token = mark == ' ' and token or token .. mark
@@ -151,8 +151,9 @@ if entries[1] then
     if out[1] then
         call('HSET', OUT, unpack(out))
     end
+    more = entries[1] and not out[1] and missed < 1000
 end
-if missed > 0 then -- the server has lost these
+if missed > 0 then
     items = items - missed
     call('HINCRBY', META, 'dropped', missed)
 end
@@ -187,8 +188,8 @@ local record = ARGV[2] .. ' ' .. stamp .. ' ' .. format(INT, until_us) .. ' ' ..
 call('HSET', META, 'l:' .. lane, record, 'last', last,
      'acked', acked > 0 and format(INT, at[7] + acked) or at[7] or '0',
      'items', acked + missed > 0 and format(INT, items) or at[6] or '0',
-     'delivered', entries[1] and format(INT, at[8] + #entries - missed) or
-                  at[8] or '0')
+     'delivered', delivered > 0 and format(INT, at[8] + delivered) or at[8] or
+                  '0')
 -- A queue without items goes after a day without a step.
 if items == 0 and not at[10] then
     call('HSET', META, 'fades', '1')
@@ -204,5 +205,8 @@ if at[9] then
     local later = call('ZRANGE', KEYS[6], rank - 1, rank - 1, 'WITHSCORES')[2]
 
     answer[2] = later and math.max(0, math.ceil((later - now) / 1000)) or -1
+end
+if missed > 0 and not tokens[1] then
+    answer[2] = 0 -- there may be more of them before the next item
 end
 return answer
