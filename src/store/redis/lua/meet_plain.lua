@@ -3,7 +3,8 @@
 -- more. Part of meet, which has the keys and the arguments. Needs `call` and `int`.
 -- Everything else is left to the rest, and until that is certain nothing is changed: a
 -- seat that is not used yet, one that ends, keys that expire too soon, a strict roster.
-if #KEYS == 4 and (ARGV[2] == 'arrive' or ARGV[2] == 'count') then
+-- One item has 4 keys, in a cluster 5, two have 7.
+if #KEYS <= 5 and (ARGV[2] == 'arrive' or ARGV[2] == 'count') then
     local roster, till = KEYS[1], KEYS[2]
     local field, after = '=' .. ARGV[3], ARGV[5]
     local kind, gen, need, here, run, mine = unpack(
