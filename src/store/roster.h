@@ -19,7 +19,8 @@ struct dibs__store;
 enum {
     DIBS__UNUSED_SEAT_MS = 3000, /* of a seat until its fence is used */
     DIBS__BROKEN_KEPT = 64,      /* broken generations that a roster knows */
-    DIBS__MEET_MAX = 32          /* items of one step */
+    DIBS__MEET_MAX = 32,         /* items of one step */
+    DIBS__ROLL_CALL_MAX = 100000 /* entries of one; also in the SQL and Lua */
 };
 
 /* The actions of a party. The statuses are those of an item; nothing changed after
@@ -98,7 +99,8 @@ typedef struct dibs__roster_ops {
     dibs_status (*meet)(struct dibs__store *st, dibs__meet *items, size_t count,
                         dibsx_nsec deadline, dibs_error *err);
 
-    /* The head, and each live seat in the order of its fence; `each` may be NULL.
+    /* The head, and each live seat in the order of its fence, or id that a latch
+     * counted; of more than DIBS__ROLL_CALL_MAX only so many. `each` may be NULL.
      * DIBS_NOTFOUND: there is no such roster; *out is zeroed. */
     dibs_status (*roll_call)(struct dibs__store *st, const char *name,
                              dibsx_nsec deadline, dibs__roster_head *out,

@@ -137,12 +137,51 @@ static void a_kind_is_found_among_many_of_another(void **state)
         dibs_member_leave(members[i]);
 }
 
+static bool count_entry(const dibs__seat_entry *entry, void *arg)
+{
+    assert_true(entry->counts);
+    ++*(size_t *)arg;
+    return true;
+}
+
+/* The reply that has all of them would be longer than a client takes. */
+static void a_roll_call_of_a_large_latch_has_an_end(void **state)
+{
+    static const char fill[] =
+        "local pairs = {} for i = 1, 200000 do "
+        "pairs[#pairs + 1] = '=' .. i pairs[#pairs + 1] = '+' "
+        "if #pairs == 2000 then redis.call('HSET', KEYS[1], unpack(pairs)) "
+        "pairs = {} end end "
+        "return redis.call('HSET', KEYS[1], 'here', '200001')";
+    world *w = *state;
+    dibs__meet count = {.name = "large",
+                        .id = "one",
+                        .verb = DIBS__COUNT,
+                        .need = DIBS_LATCH_MAX,
+                        .ttl_ms = LONG_MS};
+    dibsx_nsec until = dibsx_after_ms(dibsx_now(), 30000);
+    dibs__roster_head head;
+    dibs__store *st = NULL;
+    size_t entries = 0;
+
+    CHECK(DIBS_OK, dibs__store_open(w->url, until, &st, err));
+    CHECK(DIBS_OK, st->ops->roster->meet(st, &count, 1, until, err));
+    assert_true(
+        server_tell(&w->sv, "EVAL", fill, "1", "dibs:roster:{large}", NULL));
+    CHECK(DIBS_OK, st->ops->roster->roll_call(st, "large", until, &head,
+                                              count_entry, &entries, err));
+    assert_int_equal(head.here, 200001);
+    assert_int_equal(entries, DIBS__ROLL_CALL_MAX);
+    dibs__store_close(st);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         WORLD_TEST_FORGETFUL(a_list_goes_on_while_the_server_answers),
         WORLD_TEST_FORGETFUL(a_long_list_scans_the_keys_twice),
         WORLD_TEST_FORGETFUL(a_kind_is_found_among_many_of_another),
+        WORLD_TEST_FORGETFUL(a_roll_call_of_a_large_latch_has_an_end),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

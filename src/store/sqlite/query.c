@@ -162,7 +162,7 @@ const char *const dibs__sqlite_query_text[DIBS__SQL_COUNT] = {
         "counts_us <= ?2 ORDER BY until_us DESC LIMIT 1 OFFSET ?3",
     [DIBS__SQL_SEAT_LIST] =
         "SELECT kind, fence, rec, counts_us, until_us, who, id FROM seat "
-        "WHERE name = ?1 AND until_us > ?2 ORDER BY fence, id",
+        "WHERE name = ?1 AND until_us > ?2 ORDER BY fence, id LIMIT ?3",
     [DIBS__SQL_SEAT_CLEAR] = "DELETE FROM seat WHERE kind <> 3",
     [DIBS__SQL_QUEUE] =
         "SELECT q, " QUEUE_COLUMNS " FROM queue WHERE name = ?1",

@@ -12,8 +12,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* One seat in so many sweeps. A roll call has up to SEATS_MAX seats. */
-enum { SWEEP_EVERY = 16, SEATS_MAX = 100000 };
+/* One seat in so many sweeps. */
+enum { SWEEP_EVERY = 16 };
 
 static int64_t now_us(void)
 {
@@ -317,8 +317,9 @@ copy_seats(dibs__sqlite_conn *cn, const char *name, const dibs__roster *ro,
            dibsx_buf *seats, dibs_error *err)
 {
     sqlite3_stmt *stmt;
-    dibs_status rc = dibs__sqlite_ask(cn, &stmt, err, DIBS__SQL_SEAT_LIST, "ti",
-                                      name, ro->now_us);
+    dibs_status rc =
+        dibs__sqlite_ask(cn, &stmt, err, DIBS__SQL_SEAT_LIST, "tii", name,
+                         ro->now_us, (int64_t)DIBS__ROLL_CALL_MAX);
 
     while (rc == DIBS_OK) {
         dibs__seat_entry seat;
@@ -347,7 +348,7 @@ static dibs_status call_roll(struct dibs__store *st, const char *name,
     memset(out, 0, sizeof(*out));
     if (rc != DIBS_OK)
         return rc;
-    dibsx_buf_init(&seats, SEATS_MAX * sizeof(seat));
+    dibsx_buf_init(&seats, DIBS__ROLL_CALL_MAX * sizeof(seat));
     rc = load_head(cn, name, &ro, err);
     ro.now_us = now_us();
     ro.now_wall_us = dibsx_wall_us();

@@ -12,6 +12,7 @@ end
 local time = call('TIME')
 local now = time[1] * 1000000 + time[2]
 local all = call('HGETALL', KEYS[1])
+local MOST = 100000 -- a reply has so many at most
 local ends, new = {}, {}
 local seats = {}
 
@@ -40,7 +41,9 @@ if head[1] ~= 'latch' then
     read_scores(KEYS[3], new)
 end
 for i = 1, #all, 2 do
-    if all[i]:sub(1, 1) == '=' then
+    if #seats == MOST then
+        break
+    elseif all[i]:sub(1, 1) == '=' then
         if all[i + 1] == '+' then
             seats[#seats + 1] = {all[i]:sub(2), '0', 1, 1,
                                  call('PTTL', KEYS[1]), ''}
