@@ -169,6 +169,36 @@ static void push_and_sleep_never_miss(void **state)
     assert_int_equal(count_items("lane = 0"), 0);
 }
 
+/* Pushes one item with a dedup id and a delay: it makes nothing ready, whether it is a
+ * duplicate or not. */
+static void push_later(PGconn *pq, int lane, int number)
+{
+    tell(pq, NULL,
+         "SELECT dibs.push('%s',%d,%d,ARRAY['x'::bytea],'{60000}','{0}','{0}',"
+         "'{\"\"}','{one}','{0}')",
+         queue, lane, number);
+}
+
+/* A lane that waits is locked by no push that has nothing for it: the next one would pass it
+ * over. */
+static void a_push_of_nothing_ready_locks_no_lane(void **state)
+{
+    (void)state;
+    push(session[0], 9, 1);
+    reserve(session[0], 1, 1, false);
+    assert_int_equal(reserve(session[0], 1, 2, false), 1);
+    for (int i = 1; i <= 2; i++) {
+        assert_int_equal(reserve(session[0], 1, 1 + 2 * i, true), 0);
+        tell(session[1], NULL, "BEGIN");
+        push_later(session[1], 8, i);
+        push(session[0], 9, 1 + i);
+        tell(session[1], NULL, "COMMIT");
+        assert_int_equal(count_items("lane = 1"), 1 + i);
+        assert_int_equal(count_items("due_us > 0"), 1);
+        assert_int_equal(reserve(session[0], 1, 2 + 2 * i, false), 1);
+    }
+}
+
 /* All that wait for a lock of a step wait little: it is not the longer, the more a worker
  * had that is gone. */
 static void a_dead_worker_costs_a_step_little(void **state)
@@ -786,6 +816,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         QUEUE_TEST(push_and_sleep_never_miss),
+        QUEUE_TEST(a_push_of_nothing_ready_locks_no_lane),
         QUEUE_TEST(a_dead_worker_costs_a_step_little),
         QUEUE_TEST(reader_misses_no_commit_out_of_order),
         QUEUE_TEST(a_tended_lane_misses_nothing),
