@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <strings.h>
 
 enum { SQL_MAX = 512, SESSIONS = 2 };
 
@@ -723,18 +724,19 @@ static void the_clock_is_read_behind_the_locks(void **state)
 
 #define FIRST_TEXT(name, text) {#name, text},
 
-/* Prepares the look at indexes, as the store has it. */
-static void prepare_first(void)
+/* Prepares a query, as the store has it, by its name in lower case. */
+static void prepare(const char *name)
 {
     static const struct {
         const char *name, *text;
     } queries[] = {DIBS__PG_QUERY_LIST(FIRST_TEXT)};
-    char sql[4096] = "PREPARE first AS ";
+    char sql[4096];
     const char *text = NULL, *at;
     PGresult *result;
 
+    snprintf(sql, sizeof(sql), "PREPARE %s AS ", name);
     for (size_t i = 0; i < sizeof(queries) / sizeof(queries[0]); i++)
-        if (strcmp(queries[i].name, "FIRST") == 0)
+        if (strcasecmp(queries[i].name, name) == 0)
             text = queries[i].text;
     assert_non_null(text);
     for (; (at = strstr(text, "@schema@")) != NULL; text = at + 8)
@@ -772,7 +774,7 @@ static void a_long_index_is_not_walked(void **state)
     tell(session[0], NULL, "TRUNCATE dibs.entry, dibs.value");
     tell(session[0], NULL, "VACUUM ANALYZE dibs.entry");
     tell(session[0], NULL, "VACUUM ANALYZE dibs.value");
-    prepare_first();
+    prepare("first");
     tell(session[0], NULL, "EXECUTE first('{x}','{0}','{0}','{5}')");
     tell(session[0], NULL, "SELECT dibs.entry_leave('x', 'y')");
     tell(session[0], NULL, "SELECT dibs.entry_enter('x', 'y', 1)");
@@ -788,6 +790,51 @@ static void a_long_index_is_not_walked(void **state)
     do_each_commit();
     assert_true(looked_at() - before < 200);
     tell(session[0], NULL, "COMMIT");
+}
+
+/* A page of a list costs what it shows, wherever it begins. */
+static void a_page_of_a_list_begins_where_it_should(void **state)
+{
+    static const struct {
+        const char *name, *rows, *page;
+        int shown;
+    } lists[] = {
+        {"value_list", "value SELECT 'v' || n, n, NULL, 'x'", "'v3900',0", 100},
+        {"list",
+         "roll(last, name, owner, until_us) SELECT n, 'v' || n, 'o', 9e15",
+         "'v3900',0", 64},
+        {"rates", "rate SELECT 'v' || n, 9e15, 1, 0, 1, 1, 9e15",
+         "'v3900',0,256", 100},
+        {"rosters",
+         "roster(kind, gen, until_us, name) SELECT 2, 1, 9e15, 'v' || n",
+         "'v3900',0,2,256", 100},
+    };
+
+    (void)state;
+    tell(session[0], NULL,
+         "SET enable_seqscan = off; SET enable_bitmapscan = off; "
+         "SET enable_hashjoin = off; SET enable_mergejoin = off; "
+         "SET plan_cache_mode = force_generic_plan");
+    tell(session[0], NULL,
+         "TRUNCATE dibs.value, dibs.roll, dibs.rate, dibs.roster; "
+         "ALTER TABLE dibs.roll DISABLE TRIGGER sweep");
+    for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
+        long long before;
+
+        prepare(lists[i].name);
+        tell(session[0], NULL,
+             "INSERT INTO dibs.%s FROM generate_series(1001, 4000) AS n",
+             lists[i].rows);
+        tell(session[0], NULL, "BEGIN");
+        before = looked_at();
+        assert_int_equal(tell(session[0], NULL, "EXECUTE %s(%s)", lists[i].name,
+                              lists[i].page),
+                         lists[i].shown);
+        if (looked_at() - before >= 600)
+            fail_msg("%s looks at %lld", lists[i].name, looked_at() - before);
+        tell(session[0], NULL, "COMMIT");
+    }
+    tell(session[0], NULL, "ALTER TABLE dibs.roll ENABLE TRIGGER sweep");
 }
 
 static int open_sessions(void **state)
@@ -832,6 +879,7 @@ int main(void)
         QUEUE_TEST(commits_lock_in_one_order),
         QUEUE_TEST(the_clock_is_read_behind_the_locks),
         QUEUE_TEST(a_long_index_is_not_walked),
+        QUEUE_TEST(a_page_of_a_list_begins_where_it_should),
     };
 
     return cmocka_run_group_tests_name("postgres queue", tests, world_begin,

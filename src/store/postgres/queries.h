@@ -5,6 +5,9 @@
 
 #include "store/postgres/queue_queries.h"
 
+/* A page of a list begins at $1, or behind it. The comparison with $1 that stands alone
+ * is what the index looks up; OFFSET 0 has a view looked up name by name. */
+
 /* The columns that inspect.c reads. */
 #define DIBS__PG_PARTY                                                         \
     "name, owner, role::text, mode::text, permits, capacity, "                 \
@@ -26,12 +29,14 @@
     X(YIELD, "SELECT @schema@.yield($1,$2)")                                   \
     X(INSPECT, "SELECT " DIBS__PG_PARTY " FROM @schema@.lease "                \
                "WHERE name = $1 ORDER BY slot LIMIT 8192")                     \
-    X(LIST, "SELECT " DIBS__PG_PARTY " FROM @schema@.lease WHERE name IN ("    \
-            "SELECT r.name FROM @schema@.roll AS r WHERE (r.name > $1 OR "     \
-            "r.name = $1 AND $2::integer = 1) AND (r.owner <> '' OR EXISTS ("  \
-            "SELECT FROM @schema@.party AS p WHERE p.name = r.name)) "         \
-            "ORDER BY r.name LIMIT 64) "                                       \
-            "ORDER BY name, slot LIMIT 8192")                                  \
+    X(LIST,                                                                    \
+      "SELECT " DIBS__PG_PARTY " FROM ("                                       \
+      "SELECT r.name AS k FROM @schema@.roll AS r WHERE r.name >= $1 "         \
+      "AND (r.name > $1 OR $2::integer = 1) AND (r.owner <> '' OR "            \
+      "EXISTS (SELECT FROM @schema@.party AS p WHERE p.name = r.name)) "       \
+      "ORDER BY r.name LIMIT 64) AS o CROSS JOIN LATERAL (SELECT * FROM "      \
+      "@schema@.lease AS l WHERE l.name = o.k OFFSET 0) AS l "                 \
+      "ORDER BY name, slot LIMIT 8192")                                        \
     X(NOW, "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint") \
     X(VALUE_GET,                                                               \
       "SELECT version, coalesce((until_us - @schema@.now_us() + 999) / 1000, " \
@@ -42,8 +47,8 @@
     X(VALUE_DEL, "SELECT @schema@.value_del($1,$2)")                           \
     X(VALUE_LIST,                                                              \
       "SELECT version, coalesce((until_us - @schema@.now_us() + 999) / 1000, " \
-      "-1), length(data)::bigint, key FROM @schema@.value WHERE (key > $1 OR " \
-      "key = $1 AND $2::integer = 1) AND "                                     \
+      "-1), length(data)::bigint, key FROM @schema@.value WHERE key >= $1 "    \
+      "AND (key > $1 OR $2::integer = 1) AND "                                 \
       "coalesce(until_us > @schema@.now_us(), true) ORDER BY key LIMIT 256")   \
     X(VALUE_HEADS,                                                             \
       "SELECT coalesce(v.version, 0), coalesce((v.until_us - "                 \
@@ -78,7 +83,7 @@
     X(RATES, "SELECT r.name, n.at_us, r.tat_us, r.last_us, r.rest, r.count, "  \
              "r.period_us FROM @schema@.rate AS r "                            \
              "CROSS JOIN (SELECT @schema@.now_us() AS at_us) AS n "            \
-             "WHERE (r.name > $1 OR r.name = $1 AND $2::bigint = 1) AND "      \
+             "WHERE r.name >= $1 AND (r.name > $1 OR $2::bigint = 1) AND "     \
              "r.tat_us - greatest(0, r.last_us - n.at_us) >= n.at_us "         \
              "ORDER BY r.name LIMIT $3::bigint")                               \
     X(RATE_DRAW, "SELECT @schema@.rate_draw($1,$2,$3,$4,$5,$6,$7)")            \
@@ -103,7 +108,7 @@
       "count(*) FILTER (WHERE t.kind > 0 AND t.counts_us <= n.at_us) "         \
       "AS counts FROM @schema@.seat AS t WHERE t.name = r.name AND "           \
       "t.until_us > n.at_us AND r.kind <> 2) AS s "                            \
-      "WHERE (r.name > $1 OR r.name = $1 AND $2::bigint = 1) AND "             \
+      "WHERE r.name >= $1 AND (r.name > $1 OR $2::bigint = 1) AND "            \
       "r.kind = $3::bigint AND r.gen <> 0 AND "                                \
       "(s.live > 0 OR r.kind = 2 AND r.until_us > n.at_us) "                   \
       "ORDER BY r.name LIMIT $4::bigint")                                      \
