@@ -837,6 +837,27 @@ static void a_page_of_a_list_begins_where_it_should(void **state)
     tell(session[0], NULL, "ALTER TABLE dibs.roll ENABLE TRIGGER sweep");
 }
 
+/* The number of the latch is one of those at which rosters are swept. */
+static void a_count_walks_no_rosters(void **state)
+{
+    long long before;
+
+    (void)state;
+    tell(session[0], NULL,
+         "INSERT INTO dibs.roster(kind, gen, last, need, until_us, name) "
+         "SELECT 2, 16, 16, 1000, 9e15, 'latch' || n FROM "
+         "generate_series(1, 3000) AS n");
+    tell(session[0], NULL, "BEGIN");
+    before = looked_at();
+    for (int i = 0; i < 20; i++)
+        tell(session[0], NULL,
+             "SELECT dibs.meet('latch7','count','%d',0,0,1000,60000,'',0,0,'')",
+             i);
+    assert_true(looked_at() - before < 500);
+    tell(session[0], NULL, "COMMIT");
+    assert_int_equal(count("roster WHERE name = 'latch7' AND here = 20"), 1);
+}
+
 static int open_sessions(void **state)
 {
     static int number;
@@ -880,6 +901,7 @@ int main(void)
         QUEUE_TEST(the_clock_is_read_behind_the_locks),
         QUEUE_TEST(a_long_index_is_not_walked),
         QUEUE_TEST(a_page_of_a_list_begins_where_it_should),
+        QUEUE_TEST(a_count_walks_no_rosters),
     };
 
     return cmocka_run_group_tests_name("postgres queue", tests, world_begin,

@@ -31,6 +31,7 @@ extern const char dibs__pg_sql_queue_admin[];
 extern const char dibs__pg_sql_hand_over[];
 extern const char dibs__pg_sql_dead_worker[];
 extern const char dibs__pg_sql_show[];
+extern const char dibs__pg_sql_meet[];
 extern const char dibs__pg_sql_serve[];
 
 enum { PARTS_MAX = 8 };
@@ -50,7 +51,7 @@ static const char *const makers[DIBS__PG_VERSION][PARTS_MAX] = {
     {dibs__pg_sql_hand_over},
     {dibs__pg_sql_dead_worker},
     {dibs__pg_sql_show},
-    {dibs__pg_sql_serve},
+    {dibs__pg_sql_meet, dibs__pg_sql_serve},
 };
 
 static dibs_status
