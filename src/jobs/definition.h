@@ -17,6 +17,7 @@ enum {
     DIBS__JOB_NAME_MAX = 100, /* bytes, of jobs and of steps */
     DIBS__JOB_SCHEDULES_MAX = 32,
     DIBS__JOB_PARAMS_MAX = 64,
+    DIBS__JOB_QUEUE_MAX = 150, /* steps: one commit ends a run and begins one */
     DIBS__JOB_JSON_MAX = 16 * 1024,
     DIBS__JOB_HASH_SIZE = 17 /* 16 hexadecimal digits and a NUL */
 };

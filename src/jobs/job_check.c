@@ -137,6 +137,12 @@ static void check_concurrency(dibs__job_reader *rd, const dibs__job *job,
         dibs__job_warn(rd, place_of(source, "max_running"),
                        "max_running counts with concurrency: allow; this job "
                        "runs once at a time");
+    if (job->concurrency == DIBS__CONCURRENCY_QUEUE &&
+        job->step_count > DIBS__JOB_QUEUE_MAX && !rd->stored)
+        dibs__job_mistake(rd, place_of(source, "concurrency"),
+                          "a job with concurrency: queue has at most %d steps; "
+                          "move some into another job, and run that by a step",
+                          DIBS__JOB_QUEUE_MAX);
     if (lock && !job->lock.key)
         dibs__job_mistake(rd, lock, "the lock has no key; give it a name");
 }

@@ -636,6 +636,33 @@ static void a_long_chain_is_walked(void **state)
     dibsx_buf_fini(&text);
 }
 
+/* One commit ends a run and begins the one that waits for it. */
+static void a_queue_has_fewer_steps(void **state)
+{
+    (void)state;
+    for (int many = 0; many < 2; many++) {
+        dibs__job_file file;
+        dibs_error err = {0};
+        dibsx_buf text, notes;
+
+        dibsx_buf_init(&text, 64 * 1024);
+        dibsx_buf_puts(&text,
+                       "jobs:\n  a:\n    concurrency: queue\n    steps:\n");
+        for (int i = 0; i < DIBS__JOB_QUEUE_MAX + many; i++)
+            dibsx_buf_printf(&text, "      s%d: {run: [x]}\n", i);
+        assert_int_equal(read_text(dibsx_buf_text(&text), &file, &notes, &err),
+                         many ? DIBS_INVALID : DIBS_OK);
+        assert_string_equal(
+            dibsx_buf_text(&notes),
+            many ? "3:18: a job with concurrency: queue has at most 150 steps; "
+                   "move some into another job, and run that by a step\n"
+                 : "");
+        dibs__job_file_fini(&file);
+        dibsx_buf_fini(&notes);
+        dibsx_buf_fini(&text);
+    }
+}
+
 /* Jobs that run each other in a chain as long as the file, which no walk may follow
  * by recursion. */
 static void ten_thousand_jobs_are_read(void **state)
@@ -927,6 +954,7 @@ int main(void)
         cmocka_unit_test(a_singleton_has_a_lock),
         cmocka_unit_test(steps_have_what_their_job_has),
         cmocka_unit_test(a_long_chain_is_walked),
+        cmocka_unit_test(a_queue_has_fewer_steps),
         cmocka_unit_test(ten_thousand_jobs_are_read),
         cmocka_unit_test(a_definition_has_sixteen_kilobytes),
         cmocka_unit_test(texts_that_mean_the_same_have_one_json),

@@ -357,6 +357,37 @@ static void test_widest_run(void **unused)
     done();
 }
 
+/* The end of the widest run and the beginning of the next one are one commit. */
+static void test_widest_queue(void **unused)
+{
+    static dibs__step many[DIBS__JOB_QUEUE_MAX];
+    dibs__run second;
+
+    (void)unused;
+    make_job(1);
+    for (int i = 0; i < DIBS__JOB_QUEUE_MAX; i++)
+        many[i] = steps[A];
+    job.steps = many;
+    job.step_count = DIBS__JOB_QUEUE_MAX;
+    job.concurrency = DIBS__CONCURRENCY_QUEUE;
+    begin_run("j.1");
+    CHECK(DIBS_OK, dibs__run_make(&second, "j.2", &job, "h", err));
+    sc.run = &second;
+    sc.live = &run;
+    CHECK(DIBS_OK, dibs__run_start(&sc, err));
+    dibs__run_noted(&run, 1);
+    dibs__run_noted(&second, 1);
+    sc.run = &run;
+    sc.live = NULL;
+    sc.next = &second;
+    CHECK(DIBS_OK, dibs__run_cancel(&sc, DIBS__REASON_CANCELLED, err));
+    assert_int_equal(second.steps[A].state, DIBS__STATE_READY);
+    dibs__scene_write(&sc);
+    assert_true(dibs__intent_ok(&in) && in.change_count <= 320);
+    dibs__run_fini(&second);
+    done();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -369,6 +400,7 @@ int main(void)
         cmocka_unit_test(test_replace_with_other_steps),
         cmocka_unit_test(test_a_follower_that_is_late),
         cmocka_unit_test(test_widest_run),
+        cmocka_unit_test(test_widest_queue),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
