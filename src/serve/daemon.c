@@ -336,14 +336,17 @@ static void take_live(dibs__serve *sv, const dibs__serve_live *live)
                         "they stay as they were");
 }
 
-/* One fault in a file, and everything stays as it is. */
+/* One fault in a file, and everything stays as it is. At the start the service manager hears
+ * nothing of it: the end of a reload would say that the daemon is ready. */
 static void reload(dibs__serve *sv)
 {
+    const bool ready = atomic_load(&sv->phase) == DIBS__SERVE_READY;
     dibs__serve_tokens *tokens = NULL;
     dibs__serve_live live = {.hosts = NULL};
     dibs_error err = {0};
 
-    dibs__serve_notify_reloading();
+    if (ready)
+        dibs__serve_notify_reloading();
     if (sv->opts->reread(sv->opts->reread_arg, &live, &err) == DIBS_OK &&
         dibs__serve_setup_load(sv->tokens_path, &tokens, &err) == DIBS_OK &&
         dibs__serve_listeners_check(sv->opts, &err) == DIBS_OK &&
@@ -368,7 +371,8 @@ static void reload(dibs__serve *sv)
         dibsx_free(tokens);
     }
     dibsx_free(live.hosts);
-    dibs__serve_notify("READY=1");
+    if (ready)
+        dibs__serve_notify("READY=1");
 }
 
 /* Why the daemon is not ready yet; NULL: it is. */

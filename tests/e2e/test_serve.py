@@ -419,6 +419,31 @@ class Lives(unittest.TestCase):
             self.assertEqual(daemon.end(), 0)
             self.assertEqual(manager.recv(4096), b"STOPPING=1")
 
+    def test_a_reload_before_it_is_ready(self):
+        """The end of a reload would say that it is."""
+        daemon, name = self.start(), f"dibs-early-{os.getpid()}"
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager, socket.socket() as nobody:
+            manager.bind("\0" + name)
+            nobody.bind(("127.0.0.1", 0))
+            env = {**daemon.env, "NOTIFY_SOCKET": "@" + name, "DIBS_URL": f"redis://127.0.0.1:{nobody.getsockname()[1]}"}
+            log = daemon.folder + "/early.log"
+            with open(log, "wb") as out:
+                early = subprocess.Popen([DIBS, "serve", "--listen", "127.0.0.1:0", "--tokens", daemon.file, "--start-wait", "10m"],
+                                         stderr=out, env=env)
+            self.addCleanup(early.wait)
+            self.addCleanup(early.kill)
+
+            def said(event):
+                with open(log, encoding="utf-8") as file:
+                    return file.read().count("event=" + event)
+
+            wait_until(lambda: said("listening"), "the start")
+            for count in (1, 2):
+                early.send_signal(signal.SIGHUP)
+                wait_until(lambda count=count: said("reloaded") == count, "the reload")
+            with self.assertRaises(BlockingIOError):
+                manager.recv(4096, socket.MSG_DONTWAIT)
+
     def test_log_level(self):
         """A trace on demand: of what happens from then on, until it is set back or the time is over."""
         daemon = self.start()
