@@ -100,13 +100,23 @@ static void close_queues(dibs_client *cl, dibs__attached *at)
     }
 }
 
-/* Gives back all that is in hand. */
+static dibs_queue *find_open(const dibs__queues *all)
+{
+    dibs_queue *q = all->first;
+
+    while (q && q->machine.state != DIBS__LANE_OPEN)
+        q = q->next;
+    return q;
+}
+
+/* Gives back all that is in hand. The program may free queues meanwhile. */
 static void stop_queues(dibs_client *cl, dibs__attached *at)
 {
     dibs__queues *all = (dibs__queues *)(void *)at;
+    dibs_queue *q;
 
     pthread_mutex_lock(&cl->mutex);
-    for (dibs_queue *q = all->first; q; q = q->next)
+    while ((q = find_open(all)) != NULL)
         dibs__ask_leave(q);
     pthread_mutex_unlock(&cl->mutex);
 }

@@ -769,6 +769,38 @@ static void a_free_ends_without_the_store(void **state)
     dibs_queue_free(kept);
 }
 
+static void *free_both(void *arg)
+{
+    dibs_queue **queues = arg;
+
+    dibs_queue_free(queues[0]);
+    dibs_queue_free(queues[1]);
+    return NULL;
+}
+
+/* Thread: that of the close, while it leaves the first lane. */
+static void free_meanwhile(void *arg)
+{
+    pthread_t thread;
+
+    assert_int_equal(pthread_create(&thread, NULL, free_both, arg), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+}
+
+/* A lane that is gone is not left. */
+static void a_queue_may_be_freed_while_its_client_is_closed(void **state)
+{
+    world *w = *state;
+    dibs_client *cl = world_open(w);
+    dibs_queue *queues[] = {open_queue(cl, NULL), open_queue(cl, NULL)};
+
+    assert_empty(queues[0]);
+    assert_empty(queues[1]);
+    world_during(w, DIBS__STEP_LEAVE, free_meanwhile, queues);
+    dibs_close(cl);
+    assert_int_equal(world_seen(w, DIBS__STEP_LEAVE), 1);
+}
+
 static void a_child_process_has_no_items(void **state)
 {
     world *w = *state;
@@ -928,6 +960,7 @@ int main(void)
         WORLD_TEST(a_full_queue_refuses_or_waits),
         WORLD_TEST(a_push_that_is_too_much_holds_up_nobody),
         WORLD_TEST(a_free_ends_without_the_store),
+        WORLD_TEST(a_queue_may_be_freed_while_its_client_is_closed),
         WORLD_TEST(a_child_process_has_no_items),
         WORLD_TEST(items_survive_all_of_it),
     };
