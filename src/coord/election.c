@@ -72,8 +72,9 @@ static void stop_threads(dibs_election *el)
     pthread_join(el->heir_thread, NULL);
 }
 
-/* Every campaign ends before the client does. An election that is freed meanwhile is
- * the program's mistake. Locks: cl->mutex, let go meanwhile. */
+/* Every campaign ends before the client does. A thread of the program whose wait this
+ * ends may free the election meanwhile: that ends after this. Locks: cl->mutex, let go
+ * meanwhile. */
 static void end_threads(dibs__handle *handle)
 {
     dibs_election *el = (dibs_election *)(void *)handle;

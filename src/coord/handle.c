@@ -60,8 +60,12 @@ static void close_handles(dibs_client *cl, dibs__attached *at)
     handles *all = (handles *)(void *)at;
 
     for (dibs__handle *handle = all->first; handle; handle = handle->next)
-        if (handle->kind->wake)
+        if (handle->kind->wake) {
+            handle->waking = true;
             handle->kind->wake(handle);
+            handle->waking = false;
+            pthread_cond_broadcast(&cl->over);
+        }
     while (all->calls > 0)
         pthread_cond_wait(&cl->over, &cl->mutex);
 }
@@ -156,6 +160,8 @@ bool dibs__handle_leave(dibs__handle *handle)
     dibs_client *cl = handle->all->cl;
     dibs__handle *other;
 
+    while (handle->waking)
+        pthread_cond_wait(&cl->over, &cl->mutex);
     *handle->at = handle->next;
     if (handle->next)
         handle->next->at = handle->at;

@@ -23,8 +23,8 @@ typedef struct dibs__handle dibs__handle;
  * and are NULL where no topic is. Thread: the keeper, mostly. */
 typedef struct dibs__handle_kind {
     const char *noun; /* "a watch" */
-    /* The client is being closed: calls end. May let the mutex go. NULL: they end
-     * without it. */
+    /* The client is being closed: calls end. May let the mutex go; the handle does not
+     * leave meanwhile. NULL: they end without it. */
     void (*wake)(dibs__handle *handle);
     void (*hear)(dibs__handle *handle, const dibs__notice *notice);
     void (*hear_missed)(dibs__handle *handle);
@@ -35,7 +35,8 @@ struct dibs__handle {
     const dibs__handle_kind *kind;
     char topic[DIBS__TOPIC_MAX]; /* "": none */
     char address[DIBS_OWNER_SIZE];
-    bool ear; /* the client listens: the last of the topic gives that up */
+    bool ear;    /* the client listens: the last of the topic gives that up */
+    bool waking; /* wake() is under way */
     struct dibs__handles *all;
     dibs__handle *next;
     dibs__handle **at; /* what points to it in the list */
@@ -48,7 +49,8 @@ DIBS_MUST_CHECK dibs_status dibs__handle_join(dibs_client *cl,
                                               dibs_error *err);
 
 /* Takes it out; no call of it is under way. True: it was the last of a client that is
- * closed; the caller frees the client after it. Lets the mutex go for the store. */
+ * closed; the caller frees the client after it. Lets the mutex go for the store, and while
+ * wake() is under way. */
 DIBS_MUST_CHECK bool dibs__handle_leave(dibs__handle *handle);
 
 /* A call begins, and ends: the client is not closed between. */

@@ -515,6 +515,40 @@ static void closing_ends_the_campaign(void **state)
     dibs_close(other);
 }
 
+static void *wait_and_free(void *arg)
+{
+    dibs_status rc = dibs_election_wait(arg, -1, NULL);
+
+    dibs_election_free(arg);
+    return rc == DIBS_CANCELLED ? NULL : arg;
+}
+
+/* By the thread whose wait the close ends. */
+static void an_election_may_be_freed_while_its_client_is_closed(void **state)
+{
+    dibs_client *other = core_open();
+    const char *name = core_name();
+    dibs_election *leader = candidate(other, name, "leader", NULL);
+
+    (void)state;
+    lead(leader);
+    for (int i = 0; i < 10; i++) {
+        dibs_client *cl = core_open();
+        pthread_t thread;
+        void *wrong;
+
+        assert_int_equal(pthread_create(&thread, NULL, wait_and_free,
+                                        candidate(cl, name, "a", NULL)),
+                         0);
+        await_candidates(other, name, 1);
+        dibs_close(cl);
+        assert_int_equal(pthread_join(thread, &wrong), 0);
+        assert_null(wrong);
+    }
+    dibs_election_free(leader);
+    dibs_close(other);
+}
+
 static void a_name_in_use_otherwise_is_told(void **state)
 {
     dibs_client *cl = core_open();
@@ -698,6 +732,7 @@ int core_elect_tests(void)
         cmocka_unit_test(a_leader_is_seen),
         cmocka_unit_test(leaders_are_watched_in_order),
         cmocka_unit_test(closing_ends_the_campaign),
+        cmocka_unit_test(an_election_may_be_freed_while_its_client_is_closed),
         cmocka_unit_test(a_name_in_use_otherwise_is_told),
         cmocka_unit_test(bad_calls_are_refused),
         cmocka_unit_test(a_leader_needs_enough_members),
