@@ -443,13 +443,24 @@ static void decide(dibs__breaker *br, const dibs__sums *sums)
         br->wants = DIBS__BREAKER_WANTS_OPEN;
 }
 
+/* Whether results wait that are reported soon. */
+static bool has_news(const dibs__breaker *br)
+{
+    int64_t good = br->own == DIBS__BREAKER_TRIPPED ? br->good : 0;
+
+    return good + br->bad + br->slow + br->probe_goods > 0;
+}
+
+/* News that came while a report was under way keep their moment. */
 static void find_next_report(dibs__breaker *br, dibsx_nsec now)
 {
     bool often = br->active || br->away || !br->listening;
+    dibsx_nsec at = dibsx_after_ms(now, often ? DIBS__BREAKER_REPORT_MS
+                                              : DIBS__BREAKER_LOOK_MS);
 
     br->active = false;
-    br->report_at = dibsx_after_ms(now, often ? DIBS__BREAKER_REPORT_MS
-                                              : DIBS__BREAKER_LOOK_MS);
+    if (at < br->report_at || !has_news(br))
+        br->report_at = at;
 }
 
 static void lose_store(dibs__breaker *br, dibsx_nsec now)

@@ -285,6 +285,70 @@ static void a_notice_during_a_look_leads_to_another(void **state)
     assert_int_equal(next_at(&br, START), DIBS__BREAKER_SLEEP);
 }
 
+static dibs__breaker_pass probe_at(dibs__breaker *br, dibsx_nsec now)
+{
+    dibs__breaker_pass pass;
+
+    assert_int_equal(dibs__breaker_enter(br, now, &pass), DIBS__ENTER_ASK);
+    assert_int_equal(dibs__breaker_answered(br, &pass, now, DIBS_OK,
+                                            now + DIBSX_SEC, 0),
+                     DIBS__ENTER_PASS);
+    return pass;
+}
+
+/* The second of two probes ends before the report of the first is answered. */
+static void a_probe_that_ends_during_a_report_is_reported_at_once(void **state)
+{
+    const dibs__sums one = {.version = 7,
+                            .expires_ms = DIBS__BREAKER_KEEP_MS,
+                            .good = 1,
+                            .state = "open"};
+    dibsx_nsec now = START + DIBSX_SEC;
+    dibs__breaker_pass first, second;
+    dibs__breaker_act act;
+    dibs__breaker br;
+
+    (void)state;
+    open_machine(&br);
+    br.rules.probes = br.rules.need = 2;
+    listen_at(&br, START, 7, "open");
+    first = probe_at(&br, now);
+    second = probe_at(&br, now);
+    dibs__breaker_left(&br, &first, true, false, now);
+    assert_int_equal(next_at(&br, now), DIBS__BREAKER_REPORT);
+    dibs__breaker_left(&br, &second, true, false, now);
+    dibs__breaker_metered(&br, now, now, DIBS_OK, &one);
+    assert_int_equal(dibs__breaker_next(&br, now, &act), DIBS__BREAKER_REPORT);
+    assert_int_equal(act.report.good, 1);
+    dibs__breaker_metered(&br, now, now, DIBS_OK, &one);
+    assert_int_not_equal(next_at(&br, now), DIBS__BREAKER_REPORT);
+}
+
+/* It waits no longer than one that ends at another time. */
+static void a_call_that_ends_during_a_report_is_reported_soon(void **state)
+{
+    const dibs__sums closed = {.version = 7,
+                               .expires_ms = DIBS__BREAKER_KEEP_MS,
+                               .state = "closed"};
+    dibsx_nsec soon = START + DIBS__BREAKER_SOON_MS * DIBSX_MS;
+    dibs__breaker_pass pass;
+    dibs__breaker br;
+
+    (void)state;
+    open_machine(&br);
+    br.rules.threshold = 9;
+    dibs__breaker_metered(&br, START, START, DIBS_OK, &closed);
+    listen_at(&br, START, 7, "closed");
+    dibs__breaker_told(&br, 8, START);
+    assert_int_equal(dibs__breaker_enter(&br, START, &pass), DIBS__ENTER_PASS);
+    assert_int_equal(next_at(&br, START), DIBS__BREAKER_REPORT);
+    dibs__breaker_left(&br, &pass, false, false, START);
+    br.again = false;
+    dibs__breaker_metered(&br, START, START, DIBS_OK, &closed);
+    assert_int_equal(next_at(&br, START), DIBS__BREAKER_SLEEP);
+    assert_int_equal(next_at(&br, soon), DIBS__BREAKER_REPORT);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -299,6 +363,8 @@ int main(void)
         cmocka_unit_test(a_look_follows_an_ear),
         cmocka_unit_test(a_cut_during_an_ear_leads_to_another),
         cmocka_unit_test(a_notice_during_a_look_leads_to_another),
+        cmocka_unit_test(a_probe_that_ends_during_a_report_is_reported_at_once),
+        cmocka_unit_test(a_call_that_ends_during_a_report_is_reported_soon),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
