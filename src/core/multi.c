@@ -20,6 +20,7 @@
 #include "core/lock/acquire.h"
 #include "core/lock/acquire_all.h"
 #include "core/lock/lock_opts.h"
+#include "core/lock/parting.h"
 #include "core/lock/publish.h"
 #include "core/lock/release.h"
 #include "core/log.h"
@@ -371,8 +372,17 @@ static dibs_status say_busy(const dibs_multi *multi, size_t i, dibs_error *err)
     return dibsx_fail(err, DIBS_BUSY, "%s is held by another owner", name);
 }
 
-/* In one step, if the set and the store allow it. Locks: cl->mutex, let go
- * meanwhile. */
+/* Whether a release of one of the names is under way. Locks: cl->mutex. */
+static bool has_parting(const dibs_multi *multi)
+{
+    for (size_t i = 0; i < multi->count; i++)
+        if (dibs__parting_exists(multi->locks[i]))
+            return true;
+    return false;
+}
+
+/* In one step, if the set and the store allow it. An ask for one name comes after the
+ * partings with it, which that step would not. Locks: cl->mutex, let go meanwhile. */
 static dibs_status
 acquire_at_once(dibs_multi *multi, bool once, dibsx_nsec until, dibs_error *err)
 {
@@ -380,7 +390,7 @@ acquire_at_once(dibs_multi *multi, bool once, dibsx_nsec until, dibs_error *err)
     size_t blocked = 0;
     dibs_status rc;
 
-    if (multi->opts.mode != DIBS_EXCLUSIVE ||
+    if (multi->opts.mode != DIBS_EXCLUSIVE || has_parting(multi) ||
         (multi->cl->away && multi->cl->on_unavailable != DIBS_AWAY_FAIL))
         return DIBS_UNSUPPORTED;
     rc = dibs__acquire_all_try(multi->locks, multi->count,

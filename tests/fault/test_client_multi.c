@@ -4,6 +4,7 @@
 #include "fault_world.h"
 
 #include "base/alloc.h"
+#include <dibs/async.h>
 #include <pthread.h>
 
 static const char *const names[] = {"a", "b", "c"};
@@ -176,6 +177,21 @@ static void what_stands_in_for_the_store_takes_sets(void **state)
     dibs_close(cl);
 }
 
+/* Nobody waits for the release, but the set that needs the name does. */
+static void a_set_comes_after_releases_of_its_names(void **state)
+{
+    world *w = *state;
+    dibs_lock *lock = world_lock(w->one, "b", NULL);
+    dibs_multi *multi = set_of(w->one, NULL);
+
+    CHECK(DIBS_OK, dibs_lock_try(lock, err));
+    world_delay(w, DIBS__STEP_RELEASE, 100);
+    CHECK(DIBS_OK, dibs_lock_release_async(lock, NULL, NULL, err));
+    CHECK(DIBS_OK, dibs_multi_try(multi, err));
+    dibs_multi_free(multi);
+    dibs_lock_free(lock);
+}
+
 /* The store grants them for less time than the answer takes. */
 static void leases_that_ran_out_on_the_way_are_not_believed(void **state)
 {
@@ -296,6 +312,7 @@ int main(void)
         WORLD_TEST(sets_that_may_have_been_granted_are_not_denied),
         WORLD_TEST(what_is_left_of_a_set_is_not_denied),
         WORLD_TEST(what_stands_in_for_the_store_takes_sets),
+        WORLD_TEST(a_set_comes_after_releases_of_its_names),
         WORLD_TEST(leases_that_ran_out_on_the_way_are_not_believed),
         WORLD_TEST(a_release_that_fails_says_so),
         WORLD_TEST(a_client_may_be_closed_meanwhile),
