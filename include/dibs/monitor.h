@@ -74,7 +74,8 @@ DIBS_API DIBS_MUST_CHECK dibs_status dibs_lease_show(dibs_client *client,
  * Containers may share a host name but not processes. The fence protects the
  * resource. `begins` is as in dibs_lease_list(). `reason` goes to the trail
  * (NULL: the hint). *broken (may be NULL) receives the number of leases, also
- * after a failure. */
+ * after a failure.
+ *   DIBS_UNKNOWN  no answer; some may be revoked. Repeat the call */
 DIBS_API DIBS_MUST_CHECK dibs_status dibs_lease_break_stale(dibs_client *client,
                                                             const char *begins,
                                                             const char *reason,

@@ -141,7 +141,8 @@ DIBS_API DIBS_MUST_CHECK dibs_status dibs_queue_peek(
 /* Drops the items that are in these places now (DIBS_ITEM_* together), in steps of 1,000.
  * An item that is out loses its delivery: its consumer is answered DIBS_LOST. *purged
  * (may be NULL) receives the number of items, also after a failure.
- *   DIBS_NOTFOUND  there is no such queue */
+ *   DIBS_NOTFOUND  there is no such queue
+ *   DIBS_UNKNOWN   no answer; some may have gone. Repeat the call */
 DIBS_API DIBS_MUST_CHECK dibs_status dibs_queue_purge(dibs_client *client,
                                                       const char *queue,
                                                       uint32_t places,
@@ -158,7 +159,8 @@ dibs_queue_purge_some(dibs_client *client, const char *queue, uint32_t places,
  * They begin at attempt 1 again, and have no dedup id any more. *redriven (may be NULL)
  * receives their number, also after a failure.
  *   DIBS_NOTFOUND  there is no such queue, or no dead letter with this id
- *   DIBS_FULL      the queue has no room for more */
+ *   DIBS_FULL      the queue has no room for more
+ *   DIBS_UNKNOWN   no answer; some may be new items. Repeat the call */
 DIBS_API DIBS_MUST_CHECK dibs_status
 dibs_queue_redrive(dibs_client *client, const char *queue, uint64_t id,
                    uint64_t max, uint64_t *redriven, dibs_error *err);

@@ -249,6 +249,7 @@ dibs_status dibs_events_trim(dibs_client *cl, const char *topic,
     if (rc == DIBS_OK && through > span.last)
         through = span.last;
     while (rc == DIBS_OK) {
+        some = 0;
         rc = cl->st->ops->log->trim(cl->st, name, through,
                                     dibs__client_deadline(cl, dibsx_now()),
                                     &some, err);
@@ -258,5 +259,5 @@ dibs_status dibs_events_trim(dibs_client *cl, const char *topic,
     }
     if (gone)
         *gone = sum;
-    return rc;
+    return rc == DIBS_UNAVAIL && sum > 0 ? dibsx_unanswered(err) : rc;
 }

@@ -369,17 +369,17 @@ static size_t chunk_of(uint64_t rest)
  * and not counted. They are older than the others, so they go first. */
 static dibs_status
 drop_beyond(dibs_client *cl, const dibs__queue_admin_ops *ops, const char *full,
-            uint64_t total, dibs_error *err)
+            uint64_t total, uint64_t *done, dibs_error *err)
 {
     dibs_status rc = DIBS_OK;
-    uint64_t done = 0;
     size_t step = 1;
 
-    while (rc == DIBS_OK && step > 0 && done < total) {
+    *done = 0;
+    while (rc == DIBS_OK && step > 0 && *done < total) {
         step = 0;
-        rc = ops->purge(cl->st, full, DIBS__PLACE_DONE, chunk_of(total - done),
+        rc = ops->purge(cl->st, full, DIBS__PLACE_DONE, chunk_of(total - *done),
                         step_deadline(cl), &step, err);
-        done += step;
+        *done += step;
     }
     return rc;
 }
@@ -394,7 +394,7 @@ dibs_queue_purge_some(dibs_client *cl, const char *queue, uint32_t places,
     char full[DIBS_NAME_MAX + 1];
     const dibs__queue_admin_ops *ops;
     dibs__queue_stats stats;
-    uint64_t total = 0, done = 0;
+    uint64_t total = 0, done = 0, beyond = 0;
     size_t step = 1;
     dibs_status rc = begin_call(cl, queue, full, &ops, err);
 
@@ -411,13 +411,15 @@ dibs_queue_purge_some(dibs_client *cl, const char *queue, uint32_t places,
     if (total > max)
         total = max;
     if (rc == DIBS_OK && (places & DIBS_ITEM_DONE))
-        rc = drop_beyond(cl, ops, full, stats.beyond, err);
+        rc = drop_beyond(cl, ops, full, stats.beyond, &beyond, err);
     while (rc == DIBS_OK && step > 0 && done < total) {
         step = 0;
         rc = ops->purge(cl->st, full, places, chunk_of(total - done),
                         step_deadline(cl), &step, err);
         done += step;
     }
+    if (rc == DIBS_UNAVAIL && done + beyond > 0)
+        rc = dibsx_unanswered(err);
     if (purged)
         *purged = done;
     /* The queue went with its last item. */
@@ -449,7 +451,7 @@ redrive_all(dibs_client *cl, const dibs__queue_admin_ops *ops, const char *full,
                           step_deadline(cl), &step, err);
         *done += step;
     }
-    return rc;
+    return rc == DIBS_UNAVAIL && *done > 0 ? dibsx_unanswered(err) : rc;
 }
 
 /* DIBS_OK with no letter: there is none with this id. */
@@ -496,6 +498,7 @@ drop_records(dibs_client *cl, const dibs__queue_admin_ops *ops,
              const char *full, bool *dropped, dibs_error *err)
 {
     dibs__queue_stats stats;
+    uint64_t gone;
     dibs_error failure = {0};
     dibs_status rc = ops->stats(cl->st, full, step_deadline(cl), &stats, err);
 
@@ -504,7 +507,7 @@ drop_records(dibs_client *cl, const dibs__queue_admin_ops *ops,
         stats.ready + stats.later + stats.out + stats.dead + stats.lanes > 0)
         return rc;
     *dropped = true;
-    rc = drop_beyond(cl, ops, full, stats.done + stats.beyond, &failure);
+    rc = drop_beyond(cl, ops, full, stats.done + stats.beyond, &gone, &failure);
     if (rc == DIBS_OK || rc == DIBS_NOTFOUND)
         return rc;
     return dibsx_fail_at(err, DIBS_UNKNOWN, failure.origin,

@@ -96,6 +96,50 @@ static void reading_says_when_the_store_is_away(void **state)
     CHECK(DIBS_UNKNOWN, dibs_lease_yield(w->one, "k", 0, NULL, err));
 }
 
+static bool see_stale(const dibs_lease_info *info, void *arg)
+{
+    *(bool *)arg = info->holder_count == 1 && info->holders[0].stale;
+    return true;
+}
+
+static void await_stale(dibs_client *cl, const char *name)
+{
+    bool stale = false;
+
+    while (!stale) {
+        dibs_status rc = dibs_lease_show(cl, name, see_stale, &stale, NULL);
+
+        IN_TIME(rc != DIBS_NOTFOUND); /* It has ended. */
+        assert_status(rc, DIBS_OK);
+    }
+}
+
+/* Two do not renew; the first is swept away. */
+static void a_sweep_that_was_begun_is_not_denied(void **state)
+{
+    world *w = *state;
+    const dibs_lock_opts *brief = DIBS_LOCK_OPTS(.ttl_ms = pace_ms(3000));
+    dibs_lock *a = world_lock(w->one, "a", brief);
+    dibs_lock *b = world_lock(w->one, "b", brief);
+    dibs_error why = {0};
+    uint32_t broken = 0;
+    dibs_status rc;
+
+    world_fault(w, DIBS__STEP_RENEW, DIBS__FAULT_FAIL, -1);
+    CHECK(DIBS_OK, dibs_lock_try(a, err));
+    CHECK(DIBS_OK, dibs_lock_try(b, err));
+    await_stale(w->other, "a");
+    await_stale(w->other, "b");
+    world_fault(w, DIBS__STEP_REVOKE, DIBS__FAULT_NONE, 1);
+    world_fault_then(w, DIBS__STEP_REVOKE, DIBS__FAULT_FAIL);
+    rc = dibs_lease_break_stale(w->other, NULL, NULL, &broken, &why);
+    IN_TIME(broken == 1);
+    assert_status(rc, DIBS_UNKNOWN);
+    assert_status(why.status, DIBS_UNKNOWN);
+    dibs_lock_free(a);
+    dibs_lock_free(b);
+}
+
 static dibs_client *open_sharing(world *w, int64_t timeout_ms)
 {
     dibs_client *cl = NULL;
@@ -506,6 +550,7 @@ int main(void)
         WORLD_TEST(a_break_stands_though_it_is_not_written_down),
         WORLD_TEST(a_break_is_written_down_without_its_holder),
         WORLD_TEST(reading_says_when_the_store_is_away),
+        WORLD_TEST(a_sweep_that_was_begun_is_not_denied),
         WORLD_TEST(what_was_not_shared_is_shared_later),
         WORLD_TEST(closing_waits_once),
         WORLD_TEST(memory_runs_short),

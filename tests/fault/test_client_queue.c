@@ -746,6 +746,34 @@ static void a_push_that_is_too_much_holds_up_nobody(void **state)
     dibs_queue_free(q);
 }
 
+/* The first step of it dropped a thousand. */
+static void a_purge_that_was_begun_is_not_denied(void **state)
+{
+    enum { MANY = 1001, PART = 77 };
+    world *w = *state;
+    dibs_queue *q = open_queue(w->one, NULL);
+    dibs_push_item items[PART];
+    dibs_error why = {0};
+    uint64_t purged = 0;
+
+    for (int i = 0; i < PART; i++)
+        items[i] = (dibs_push_item){.data = "x", .len = 1};
+    for (int i = 0; i < MANY; i += PART)
+        CHECK(DIBS_OK, dibs_queue_push_many(q, items, PART, NULL, NULL, err));
+    world_fault(w, DIBS__STEP_PURGE, DIBS__FAULT_FAIL, -1);
+    CHECK(DIBS_UNAVAIL,
+          dibs_queue_purge(w->one, "q", DIBS_ITEM_READY, &purged, err));
+    assert_int_equal(purged, 0);
+    world_fault(w, DIBS__STEP_PURGE, DIBS__FAULT_NONE, 1);
+    world_fault_then(w, DIBS__STEP_PURGE, DIBS__FAULT_FAIL);
+    assert_status(dibs_queue_purge(w->one, "q", DIBS_ITEM_READY, &purged, &why),
+                  DIBS_UNKNOWN);
+    assert_status(why.status, DIBS_UNKNOWN);
+    assert_int_equal(purged, MANY - 1);
+    assert_int_equal(stats(w).ready, 1);
+    dibs_queue_free(q);
+}
+
 /* Neither call waits for a store that does not answer. */
 static void a_free_ends_without_the_store(void **state)
 {
@@ -959,6 +987,7 @@ int main(void)
         WORLD_TEST(a_place_is_given_up),
         WORLD_TEST(a_full_queue_refuses_or_waits),
         WORLD_TEST(a_push_that_is_too_much_holds_up_nobody),
+        WORLD_TEST(a_purge_that_was_begun_is_not_denied),
         WORLD_TEST(a_free_ends_without_the_store),
         WORLD_TEST(a_queue_may_be_freed_while_its_client_is_closed),
         WORLD_TEST(a_child_process_has_no_items),

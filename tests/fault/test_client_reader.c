@@ -121,6 +121,30 @@ static void a_displaced_reader_keeps_nothing(void **state)
     dibs_reader_free(next);
 }
 
+/* The first step of it removed a thousand at most. */
+static void a_trim_that_was_begun_is_not_denied(void **state)
+{
+    enum { MANY = 1001 };
+    world *w = *state;
+    dibs_error why = {0};
+    uint64_t gone = 7, rest = 0;
+
+    for (int i = 0; i < MANY; i++)
+        append_one(w);
+    world_fault(w, DIBS__STEP_TRIM, DIBS__FAULT_FAIL, -1);
+    CHECK(DIBS_UNAVAIL, dibs_events_trim(w->one, "t", UINT64_MAX, &gone, err));
+    assert_int_equal(gone, 0);
+    world_fault(w, DIBS__STEP_TRIM, DIBS__FAULT_NONE, 1);
+    world_fault_then(w, DIBS__STEP_TRIM, DIBS__FAULT_FAIL);
+    assert_status(dibs_events_trim(w->one, "t", UINT64_MAX, &gone, &why),
+                  DIBS_UNKNOWN);
+    assert_status(why.status, DIBS_UNKNOWN);
+    assert_true(gone > 0 && gone < MANY);
+    world_heal(w);
+    CHECK(DIBS_OK, dibs_events_trim(w->one, "t", UINT64_MAX, &rest, err));
+    assert_int_equal(gone + rest, MANY);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -128,6 +152,7 @@ int main(void)
         WORLD_TEST(a_wait_that_is_over_says_that_the_store_is_away),
         WORLD_TEST(a_cancel_ends_the_wait_for_a_store),
         WORLD_TEST(a_displaced_reader_keeps_nothing),
+        WORLD_TEST(a_trim_that_was_begun_is_not_denied),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -151,5 +151,5 @@ dibs_lease_break_stale(dibs_client *cl, const char *begins, const char *reason,
     dibsx_free(sw.found);
     if (broken)
         *broken = count;
-    return rc;
+    return rc == DIBS_UNAVAIL && count > 0 ? dibsx_unanswered(err) : rc;
 }
