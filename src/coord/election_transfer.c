@@ -10,7 +10,9 @@
 #include <poll.h>
 #include <string.h>
 
-enum { LOOK_MS = 10 };
+/* Each candidate hears its name by a look within a second; NAMED_MS: the value lives so
+ * long at least. */
+enum { LOOK_MS = 10, NAMED_MS = 5000 };
 
 static dibs_status fail_lost(const dibs_election *el, dibs_error *err)
 {
@@ -40,11 +42,14 @@ check_heir(dibs_election *el, const char *member, dibs_error *err)
     return rc;
 }
 
-/* Names the heir, and waits until it is the next. Locks: none held. */
+/* Names the heir, and waits until it is the next. Another process may name one meanwhile.
+ * Locks: none held. */
 static dibs_status
 call_heir(dibs_election *el, const char *member, dibs_error *err)
 {
     dibsx_nsec deadline = dibs__client_deadline(el->cl, dibsx_now());
+    int64_t ttl_ms = el->opts.ttl_ms > NAMED_MS ? el->opts.ttl_ms : NAMED_MS;
+    uint64_t version = 0;
     dibsx_nsec named_at;
     char key[DIBS__HEIR_KEY_SIZE];
     dibs__election_place place;
@@ -52,8 +57,8 @@ call_heir(dibs_election *el, const char *member, dibs_error *err)
     dibs_status rc;
 
     dibs__election_heir_key(el, key);
-    rc = dibs_state_set(el->cl, key, member, strlen(member), el->opts.ttl_ms,
-                        NULL, err);
+    rc = dibs_state_set(el->cl, key, member, strlen(member), ttl_ms, &version,
+                        err);
     named_at = dibsx_now();
     while (rc == DIBS_OK && !next) {
         rc = dibs__election_find(el, member, &place, err);
@@ -68,7 +73,8 @@ call_heir(dibs_election *el, const char *member, dibs_error *err)
         if (rc == DIBS_OK && !next)
             (void)poll(NULL, 0, LOOK_MS);
     }
-    (void)!dibs_state_delete(el->cl, key, DIBS_VERSION_ANY, NULL);
+    if (version)
+        (void)!dibs_state_delete(el->cl, key, version, NULL);
     return rc;
 }
 

@@ -389,6 +389,63 @@ static int64_t now_ms(void)
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
+typedef struct transfer {
+    dibs_client *cl;
+    const char *name, *expected;
+    dibs_election *el;
+} transfer;
+
+static void *transfer_to_deaf(void *arg)
+{
+    CHECK(DIBS_OK, dibs_election_transfer(((transfer *)arg)->el, "deaf", err));
+    return NULL;
+}
+
+static bool is_named(void *arg)
+{
+    const transfer *tr = arg;
+    char key[DIBS_NAME_MAX + 16];
+    dibs_value value = {0};
+    bool named;
+
+    snprintf(key, sizeof(key), "dibs.heir/%s", tr->name);
+    named = dibs_state_get(tr->cl, key, &value, NULL) == DIBS_OK &&
+            strcmp(value.data, tr->expected) == 0;
+    dibs_value_free(&value);
+    return named;
+}
+
+/* An operator names another candidate while a transfer waits for its own. */
+static void a_later_transfer_is_not_forgotten(void **state)
+{
+    static const char *const meta[] = {"member=deaf", NULL};
+    dibs_client *cl = core_open(), *other = core_open();
+    const char *name = core_name();
+    dibs_election *a = candidate(cl, name, "a", NULL);
+    dibs_lock *heir =
+        core_lock(other, name,
+                  DIBS_LOCK_OPTS(.ttl_ms = pace_ms(30000),
+                                 .wait_ms = pace_ms(60000), .meta = meta));
+    transfer tr = {.cl = other, .name = name, .expected = "deaf", .el = a};
+    pthread_t waiter, leader;
+
+    (void)state;
+    lead(a);
+    assert_int_equal(pthread_create(&waiter, NULL, wait_in_queue, heir), 0);
+    await_candidates(cl, name, 1);
+    assert_int_equal(pthread_create(&leader, NULL, transfer_to_deaf, &tr), 0);
+    core_until(is_named, &tr);
+    name_heir(other, name, "later");
+    tr.expected = "later";
+    pthread_join(leader, NULL);
+    assert_true(is_named(&tr));
+    pthread_join(waiter, NULL);
+    dibs_lock_free(heir);
+    dibs_election_free(a);
+    dibs_close(cl);
+    dibs_close(other);
+}
+
 /* An heir that listens leaves its place for a better one when it hears its name: a lease
  * that goes back before goes to another. One that does not listen keeps its place. */
 static void an_heir_has_time_to_hear_its_name(void **state)
@@ -729,6 +786,7 @@ int core_elect_tests(void)
         cmocka_unit_test(a_lead_is_handed_to_a_member),
         cmocka_unit_test(a_lead_is_handed_over_when_another_process_asks),
         cmocka_unit_test(an_heir_has_time_to_hear_its_name),
+        cmocka_unit_test(a_later_transfer_is_not_forgotten),
         cmocka_unit_test(a_leader_is_seen),
         cmocka_unit_test(leaders_are_watched_in_order),
         cmocka_unit_test(closing_ends_the_campaign),
