@@ -43,6 +43,7 @@ typedef struct dibs_member_opts {
  *   DIBS_INVALID      the name or an option is malformed
  *   DIBS_MISMATCH     the name is a barrier or a latch
  *   DIBS_UNAVAIL      the store did not answer in time
+ *   DIBS_UNKNOWN      neither did it, and may have a seat until its ttl is over
  *   DIBS_UNSUPPORTED  a quorum; the message says why */
 DIBS_API DIBS_MUST_CHECK dibs_status dibs_member_join(
     dibs_client *client, const char *group, const dibs_member_opts *opts,

@@ -31,6 +31,7 @@ struct dibs_member {
     dibs_status refusal;   /* of the store; DIBS_OK: none. cl->mutex */
     dibsx_nsec count_from; /* later heartbeats count. cl->mutex */
     bool counted;          /* one of them was answered. cl->mutex */
+    bool doubt;            /* the store may have a seat of it. cl->mutex */
 };
 
 static void wake_member(dibs__handle *handle)
@@ -75,6 +76,7 @@ static void note_answer(dibs_client *cl, dibs__session_seat *seat,
     member->refusal = DIBS_OK;
     switch (answer->rc) {
     case DIBS_OK:
+        member->doubt = true;
         if (answer->verb == DIBS__KEEP)
             note_kept(member, answer, sent_at);
         break;
@@ -85,8 +87,10 @@ static void note_answer(dibs_client *cl, dibs__session_seat *seat,
         if (answer->verb == DIBS__KEEP)
             forget_seat(member);
         break;
-    case DIBS_UNAVAIL:
     case DIBS_UNKNOWN:
+        member->doubt = true;
+        break;
+    case DIBS_UNAVAIL:
         break;
     default:
         member->refusal = answer->rc;
@@ -130,6 +134,17 @@ static dibs_status fail_refused(const dibs_member *member, dibs_error *err)
                       "the store refuses a seat in the group `%s`", name);
 }
 
+/* A request without an answer may give the seat, until its ttl is over. Locks:
+ * cl->mutex. */
+static dibs_status fail_late(const dibs_member *member, dibs_error *err)
+{
+    bool sent = member->group.seat.due_at == DIBSX_NEVER;
+
+    return dibsx_fail(err, member->doubt || sent ? DIBS_UNKNOWN : DIBS_UNAVAIL,
+                      "the store gave no seat in the group `%s` in time",
+                      dibs__name_short(member->cl, member->group.name));
+}
+
 /* Locks: cl->mutex, let go meanwhile. */
 static dibs_status await_seat(dibs_member *member, dibs_error *err)
 {
@@ -143,10 +158,7 @@ static dibs_status await_seat(dibs_member *member, dibs_error *err)
         if (cl->closing)
             return dibsx_fail(err, DIBS_CANCELLED, "the client is closed");
         if (dibsx_now() >= deadline)
-            return dibsx_fail(err, DIBS_UNAVAIL,
-                              "the store gave no seat in the group `%s` in "
-                              "time",
-                              dibs__name_short(cl, member->group.name));
+            return fail_late(member, err);
         dibsx_cond_wait(&member->cond, &cl->mutex, deadline);
     }
     return DIBS_OK;

@@ -358,6 +358,27 @@ static void a_server_that_hangs_costs_no_seat_of_another(void **state)
     assert_true(fine.kept > 1);
 }
 
+/* The first request of the join was done, or not sent. */
+static void a_seat_that_may_be_taken_is_not_denied(void **state)
+{
+    world *w = *state;
+    dibs_client *cl = world_client(w->url, pace_ms(100));
+    dibs_member *m = NULL;
+
+    world_fault(w, DIBS__STEP_MEET, DIBS__FAULT_FAIL, -1);
+    CHECK(DIBS_UNAVAIL, dibs_member_join(cl, "group", NULL, &m, err));
+    assert_null(m);
+    world_fault(w, DIBS__STEP_MEET, DIBS__FAULT_DROP_AFTER, -1);
+    CHECK(DIBS_UNKNOWN, dibs_member_join(cl, "group", NULL, &m, err));
+    assert_null(m);
+    assert_int_equal(seats_of(w, "group"), 0); /* It does not count yet. */
+    world_fault(w, DIBS__STEP_MEET, DIBS__FAULT_NONE, 1);
+    world_fault_then(w, DIBS__STEP_MEET, DIBS__FAULT_FAIL);
+    CHECK(DIBS_UNKNOWN, dibs_member_join(cl, "group", NULL, &m, err));
+    assert_null(m);
+    dibs_close(cl);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -368,6 +389,7 @@ int main(void)
         WORLD_TEST(a_seat_of_its_owner_is_not_taken_again),
         WORLD_TEST(a_dated_request_that_is_late_is_refused),
         WORLD_TEST(a_server_that_hangs_costs_no_seat_of_another),
+        WORLD_TEST(a_seat_that_may_be_taken_is_not_denied),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
