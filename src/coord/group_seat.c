@@ -59,12 +59,20 @@ static dibs_status write_who(const dibs_client *cl, dibs__group_seat *gs,
     return rc;
 }
 
+static int64_t less_drift(int64_t span_ms)
+{
+    return span_ms > 0 ? span_ms - span_ms / DRIFT_PART - 1 : 0;
+}
+
+int64_t dibs__group_kept_ms(const dibs__meet *answer)
+{
+    return less_drift(answer->ttl_ms);
+}
+
 int64_t dibs__group_left_ms(const dibs__meet *answer)
 {
-    int64_t left_ms =
-        answer->left_ms < answer->ttl_ms ? answer->left_ms : answer->ttl_ms;
-
-    return left_ms > 0 ? left_ms - left_ms / DRIFT_PART - 1 : 0;
+    return less_drift(answer->left_ms < answer->ttl_ms ? answer->left_ms
+                                                       : answer->ttl_ms);
 }
 
 /* By then a seat at another server, whose clock may run slower, has ended. */

@@ -36,6 +36,9 @@ DIBS_MUST_CHECK dibs_status dibs__group_seat_init(dibs_client *cl,
                                                   const dibs__group_opts *opts,
                                                   dibs_error *err);
 
+/* For how long the seat lives that a KEEP kept, from its send, on such a clock as below. */
+int64_t dibs__group_kept_ms(const dibs__meet *answer);
+
 /* For how long enough seats live, from the send of a KEEP: the span of its answer, on
  * a clock that may run 1 % faster than the store's, and no longer than the seat that
  * was kept. */

@@ -48,8 +48,9 @@ static void forget_seat(dibs_member *member)
     atomic_store(&member->fence, 0);
 }
 
-/* A seat that was kept lives for its ttl from the send. The store said for how long
- * enough seats live, so that only the answer "too few" shortens that. */
+/* A seat that was kept lives for its ttl from the send, less the drift of clocks. The
+ * store said for how long enough seats live, so that only the answer "too few" shortens
+ * that. */
 static void
 note_kept(dibs_member *member, const dibs__meet *answer, dibsx_nsec sent_at)
 {
@@ -57,7 +58,7 @@ note_kept(dibs_member *member, const dibs__meet *answer, dibsx_nsec sent_at)
     dibsx_nsec enough = left_ms > 0 ? dibsx_after_ms(sent_at, left_ms) : 0;
 
     atomic_store(&member->seated_until,
-                 dibsx_after_ms(sent_at, answer->ttl_ms));
+                 dibsx_after_ms(sent_at, dibs__group_kept_ms(answer)));
     atomic_store(&member->fence, answer->fence);
     if (sent_at <= member->count_from)
         return;
