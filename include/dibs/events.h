@@ -100,7 +100,7 @@ typedef struct dibs_reader_opts {
     uint64_t position; /* of DIBS_FROM_POSITION; 0: before all events */
     int64_t wall_us;   /* of DIBS_FROM_TIME, on the store's clock */
     const char *group; /* readers of a group share one position, which the
-                          store keeps; NULL: none */
+                          store keeps; without a `/`. NULL: none */
     int64_t ttl_ms;    /* of a group: when its reader has died, the next one
                           reads after so long; the client's */
 } dibs_reader_opts;
@@ -119,6 +119,7 @@ typedef struct dibs_reader dibs_reader;
 
 /* Makes a reader, without a call to the store. `opts` may be NULL. Free it with
  * dibs_reader_free().
+ *   DIBS_INVALID      the topic or an option is malformed
  *   DIBS_UNSUPPORTED  a quorum; the message says why */
 DIBS_API DIBS_MUST_CHECK dibs_status dibs_reader_new(
     dibs_client *client, const char *topic, const dibs_reader_opts *opts,

@@ -19,6 +19,12 @@ static dibs_status name_group(char *name, size_t size, const char *topic,
 {
     int len = snprintf(name, size, "events/%s/%s", topic, group);
 
+    /* The topic may have some: else two groups had the same name. */
+    if (strchr(group, '/'))
+        return dibsx_fail(err, DIBS_INVALID,
+                          "`%.60s` is no name for a group of readers: it has a "
+                          "`/`; use another character",
+                          group);
     if (group[0] && len >= 0 && (size_t)len < size)
         return DIBS_OK;
     return dibsx_fail(err, DIBS_INVALID,

@@ -225,6 +225,9 @@ static void odd_arguments_are_refused(void **state)
     CHECK(DIBS_INVALID, dibs_events_append(cl, "t", "x", 1, &unset, NULL, err));
     CHECK(DIBS_INVALID, dibs_events_append(cl, "", "x", 1, NULL, NULL, err));
     CHECK(DIBS_INVALID, dibs_reader_new(cl, "t", &unset_too, &r, err));
+    /* It would be group "c" of topic "t/b" too. */
+    CHECK(DIBS_INVALID,
+          dibs_reader_new(cl, "t", DIBS_READER_OPTS(.group = "b/c"), &r, err));
     assert_null(r);
     dibs_close(cl);
 }
