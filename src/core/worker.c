@@ -90,12 +90,14 @@ static void free_workers(dibs_client *cl, dibs__attached *at)
     dibsx_free(wk);
 }
 
-/* The client's workers, made when they are first needed; NULL: no memory. */
+/* The client's workers, made when they are first needed; NULL: no memory, or the client
+ * has stopped without any. */
 static worker *workers_of(dibs_client *cl)
 {
     worker *wk = cl->worker;
 
-    if (wk || (wk = dibsx_zalloc(sizeof(*wk))) == NULL)
+    if (wk || atomic_load(&cl->closed) ||
+        (wk = dibsx_zalloc(sizeof(*wk))) == NULL)
         return wk;
     for (size_t kind = 0; kind < DIBS__JOB_KINDS; kind++) {
         crew *cw = &wk->crews[kind];

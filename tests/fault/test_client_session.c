@@ -210,6 +210,21 @@ static void requests_that_hang_cost_no_seat(void **state)
     pthread_mutex_unlock(&w->one->mutex);
 }
 
+/* The handle keeps the client alive. */
+static void a_closed_client_begins_no_job(void **state)
+{
+    world *w = *state;
+    dibs_client *cl = world_open(w);
+    dibs_lock *lock = world_lock(cl, "k", NULL);
+    slow_job job = {.job = {.run = hang_job}};
+
+    dibs_close(cl);
+    pthread_mutex_lock(&cl->mutex);
+    assert_false(dibs__worker_add(cl, &job.job));
+    pthread_mutex_unlock(&cl->mutex);
+    dibs_lock_free(lock);
+}
+
 /* Ends a seat behind the back of its session. */
 static void take_seat_away(world *w, const member *m)
 {
@@ -385,6 +400,7 @@ int main(void)
         WORLD_TEST(all_seats_go_in_one_step),
         WORLD_TEST(an_answer_that_is_lost_takes_no_second_seat),
         WORLD_TEST(requests_that_hang_cost_no_seat),
+        WORLD_TEST(a_closed_client_begins_no_job),
         WORLD_TEST(a_lost_seat_is_taken_anew_under_another_id),
         WORLD_TEST(a_seat_of_its_owner_is_not_taken_again),
         WORLD_TEST(a_dated_request_that_is_late_is_refused),
