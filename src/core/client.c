@@ -301,6 +301,7 @@ void dibs_log_level_set(dibs_client *cl, dibs_log_level level)
 
 int64_t dibs_keeper_lag_ms(dibs_client *cl)
 {
+    DIBSX_UNCANCEL;
     dibs__keeper *kp = &cl->keeper;
     dibsx_nsec lag;
 

@@ -70,6 +70,40 @@ static void a_cancelled_thread_ends_its_wait_first(void **state)
     dibs_close(cl);
 }
 
+typedef struct asker {
+    dibs_client *cl;
+    atomic_bool asked;
+} asker;
+
+static void *ask_when_cancelled(void *arg)
+{
+    asker *ak = arg;
+
+    (void)pthread_cancel(pthread_self());
+    (void)dibs_keeper_lag_ms(ak->cl);
+    atomic_store(&ak->asked, true);
+    pthread_testcancel();
+    return NULL;
+}
+
+static void a_look_at_the_keeper_is_no_cancellation_point(void **state)
+{
+    dibs_client *cl = core_open();
+    dibs_lock *lock = core_lock(cl, core_name(), NULL);
+    asker ak = {.cl = cl};
+    void *result = NULL;
+    pthread_t thread;
+
+    (void)state;
+    CHECK(DIBS_OK, dibs_lock_try(lock, err)); /* Now it has a keeper. */
+    assert_int_equal(pthread_create(&thread, NULL, ask_when_cancelled, &ak), 0);
+    assert_int_equal(pthread_join(thread, &result), 0);
+    assert_ptr_equal(result, PTHREAD_CANCELED);
+    assert_true(atomic_load(&ak.asked));
+    dibs_lock_free(lock);
+    dibs_close(cl);
+}
+
 typedef struct user {
     dibs_client *cl;
     dibs_lock *lock;
@@ -197,6 +231,7 @@ int core_threads_tests(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_cancelled_thread_ends_its_wait_first),
+        cmocka_unit_test(a_look_at_the_keeper_is_no_cancellation_point),
         cmocka_unit_test(cancelled_threads_leave_nothing_locked),
         cmocka_unit_test(exiting_while_others_wait_is_safe),
     };
