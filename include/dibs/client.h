@@ -74,7 +74,7 @@ typedef struct dibs_client_opts {
     const char *prefix; /* prepended to every name and key ("workflow:"); "" */
     const char *label;  /* listings show it beside host and pid; "" */
     int64_t ttl_ms;     /* lease length, 10 ms to 24 h; 30,000 */
-    int64_t timeout_ms; /* limit of one store step; 5,000 */
+    int64_t timeout_ms; /* limit of one store step, to 24 h; 5,000 */
     dibs_log_fn *log;   /* no log */
     void *log_arg;      /* borrowed until dibs_close() returns */
     dibs_log_level log_level; /* the most detailed level; DIBS_LOG_ERROR */

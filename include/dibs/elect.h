@@ -70,8 +70,8 @@ typedef struct dibs_election_opts {
     dibs_unled_fn *on_lost;
     void *arg;              /* borrowed until dibs_election_free() returns */
     uint32_t minimum_nodes; /* members that must live, itself among them; 0 */
-    int64_t heartbeat_ms; /* minimum_nodes: between two, longer than stop_ms; a
-                               seat lives for three. ttl_ms / 6 */
+    int64_t heartbeat_ms; /* minimum_nodes: between two, longer than stop_ms, to
+                               24 h; a seat lives for three. ttl_ms / 6 */
 } dibs_election_opts;
 
 #define DIBS_ELECTION_OPTS(...)                                                \

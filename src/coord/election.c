@@ -13,7 +13,13 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { TTL_MIN_MS = 100, STOP_PART = 10, BEAT_PART = 6, META_MAX = 64 };
+enum {
+    TTL_MIN_MS = 100,
+    STOP_PART = 10,
+    BEAT_PART = 6,
+    BEAT_MAX_MS = 24 * 3600 * 1000,
+    META_MAX = 64
+};
 
 /* "dibs.leader/" goes before the name, in a key. */
 enum { NAME_ROOM = 12 };
@@ -109,8 +115,6 @@ read_opts(const dibs_client *cl, const dibs_election_opts *given,
         opts->ttl_ms = cl->ttl_ms;
     if (opts->stop_ms == 0)
         opts->stop_ms = opts->ttl_ms / STOP_PART;
-    if (opts->heartbeat_ms == 0)
-        opts->heartbeat_ms = default_beat(opts);
     if (opts->flags & ~(uint32_t)(DIBS_ELECTION_STOPS | DIBS_ELECTION_ONCE |
                                   DIBS_ELECTION_QUICK))
         return dibsx_fail(err, DIBS_INVALID,
@@ -125,6 +129,12 @@ read_opts(const dibs_client *cl, const dibs_election_opts *given,
                           "stop_ms is at most a half of ttl_ms (%" PRId64
                           "), and not %" PRId64,
                           opts->ttl_ms / 2, opts->stop_ms);
+    if (opts->heartbeat_ms > BEAT_MAX_MS)
+        return dibsx_fail(err, DIBS_INVALID,
+                          "heartbeat_ms is at most %d, and not %" PRId64,
+                          (int)BEAT_MAX_MS, opts->heartbeat_ms);
+    if (opts->heartbeat_ms == 0)
+        opts->heartbeat_ms = default_beat(opts);
     if (opts->minimum_nodes > 0 && opts->heartbeat_ms <= opts->stop_ms)
         return dibsx_fail(err, DIBS_INVALID,
                           "heartbeat_ms is longer than stop_ms (%" PRId64

@@ -29,7 +29,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define TIMEOUT_MS 5000
+enum { TIMEOUT_MS = 5000, TIMEOUT_MAX_MS = 24 * 3600 * 1000 };
 
 /* A mistake in it would show in the first outage. */
 static dibs_status check_local_url(const char *url, dibs_error *err)
@@ -91,6 +91,8 @@ static dibs_status fill_client(dibs_client *cl, const char *url,
     cl->ttl_ms = opts->ttl_ms ? opts->ttl_ms : DIBS__TTL_DEFAULT_MS;
     cl->renew_every_ms = opts->renew_every_ms;
     cl->timeout_ms = opts->timeout_ms ? opts->timeout_ms : TIMEOUT_MS;
+    if (cl->timeout_ms > TIMEOUT_MAX_MS)
+        return dibsx_fail(err, DIBS_INVALID, "timeout_ms is longer than a day");
     cl->on_unavailable = opts->on_unavailable;
     rc = dibs__durability_read(opts->durability, 0, &cl->replicas, err);
     if (rc != DIBS_OK)

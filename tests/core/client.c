@@ -75,6 +75,9 @@ static void bad_options_are_refused(void **state)
     CHECK(DIBS_INVALID,
           dibs_open(core_url, DIBS_CLIENT_OPTS(.timeout_ms = -1), &cl, err));
     CHECK(DIBS_INVALID,
+          dibs_open(core_url, DIBS_CLIENT_OPTS(.timeout_ms = INT64_MAX), &cl,
+                    err));
+    CHECK(DIBS_INVALID,
           dibs_open(core_url, DIBS_CLIENT_OPTS(.renew_every_ms = 9), &cl, err));
     assert_null(cl);
 }

@@ -644,6 +644,14 @@ static void bad_calls_are_refused(void **state)
                             DIBS_ELECTION_OPTS(.ttl_ms = 1000, .stop_ms = 501),
                             &el, err));
     CHECK(DIBS_INVALID,
+          dibs_election_new(cl, "e", DIBS_ELECTION_OPTS(.stop_ms = INT64_MAX),
+                            &el, err));
+    CHECK(DIBS_INVALID,
+          dibs_election_new(cl, "e",
+                            DIBS_ELECTION_OPTS(.minimum_nodes = 1,
+                                               .heartbeat_ms = INT64_MAX),
+                            &el, err));
+    CHECK(DIBS_INVALID,
           dibs_election_new(cl, "e", DIBS_ELECTION_OPTS(.member = ""), &el,
                             err));
     CHECK(DIBS_INVALID,
