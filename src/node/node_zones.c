@@ -18,6 +18,7 @@ enum {
 
 /* Owned by the node while it goes through the jobs that have a next tick. */
 struct dibs__node_zones {
+    dibs__node *node;
     char version[DIBS__TZDATA_SIZE];
     char (*jobs)[DIBS__JOB_NAME_SIZE];
     size_t count, room, at;
@@ -30,6 +31,8 @@ static bool note_job(const dibs_index_entry *entry, void *arg)
 
     if (strlen(entry->member) >= DIBS__JOB_NAME_SIZE)
         return true;
+    if (z->count % DIBS_LOOK_MAX == 0)
+        (void)dibs__node_valid_until(z->node);
     if (z->count == z->room) {
         size_t room = z->room ? z->room * 2 : 64;
         char(*more)[DIBS__JOB_NAME_SIZE] =
@@ -51,19 +54,11 @@ static bool note_job(const dibs_index_entry *entry, void *arg)
 static dibs_status
 list_jobs(dibs__node *node, struct dibs__node_zones *z, dibs_error *err)
 {
-    char key[DIBS_NAME_MAX + 1];
-    dibs_index_look look = {.index = key,
-                            .up_to = DIBS_INDEX_AT_MAX,
-                            .limit = DIBS_LOOK_MAX};
-    dibs_status rc = dibs__board_key(node->board, "due", key, err);
+    dibs_status rc;
 
-    do {
-        if (rc == DIBS_OK)
-            rc = dibs_index_first(node->board->cl, &look, 1, NULL, note_job, z,
-                                  err);
-        (void)dibs__node_valid_until(node);
-        look.skip += look.limit;
-    } while (rc == DIBS_OK && !z->failed && look.next >= 0);
+    z->node = node;
+    rc = dibs__board_entries(node->board, "due", note_job, z, err);
+    (void)dibs__node_valid_until(node);
     return rc == DIBS_OK && z->failed ? dibsx_nomem(err, "the names of jobs")
                                       : rc;
 }
