@@ -300,9 +300,10 @@ note_ran(dibs__node *node, const tick *t, const dibs__answer *answer)
     mark->ran_s = t->st.run.tick_s;
 }
 
+/* Once: the same mark may be written again with another next time. */
 static void tell_passed(dibs__node *node, const tick *t)
 {
-    const dibs__node_mark *mark = find_mark(node, t->st.state.job);
+    dibs__node_mark *mark = find_mark(node, t->st.state.job);
     char when[DIBS__MOMENT_SIZE];
 
     if (!mark || !mark->ran_s || t->st.state.mark_s != mark->ran_s ||
@@ -311,6 +312,7 @@ static void tell_passed(dibs__node *node, const tick *t)
     dibs__moment_text(mark->ran_s, when);
     dibs__node_say(node, "%s: its time %sZ has run before, and is passed over",
                    mark->job, when);
+    mark->ran_s = 0;
 }
 
 /* The run that was made needs no second look before it starts. */
