@@ -280,6 +280,14 @@ void dibs__graph_end_again(const dibs__job *job, dibs__run *run, int64_t now_us)
     end_run(job, run, now_us);
 }
 
+bool dibs__graph_may_open(const dibs__job *job, const dibs__run *run,
+                          size_t step)
+{
+    need_sum sum = sum_needs(job, run, step);
+
+    return job->steps[step].when == DIBS__WHEN_OK ? sum.all_met : sum.all_final;
+}
+
 bool dibs__graph_may_begin(const dibs__job *job, const dibs__run *run,
                            size_t step)
 {

@@ -33,6 +33,10 @@ void dibs__graph_end_step(dibs__run_step *step, dibs__run_state state,
 void dibs__graph_end_again(const dibs__job *job, dibs__run *run,
                            int64_t now_us);
 
+/* Whether the needs of a PENDING step have ended so that it opens. */
+bool dibs__graph_may_open(const dibs__job *job, const dibs__run *run,
+                          size_t step);
+
 /* Whether an attempt of this step may be begun in this run, the first or a further one. */
 bool dibs__graph_may_begin(const dibs__job *job, const dibs__run *run,
                            size_t step);

@@ -88,31 +88,26 @@ static bool pass_end_by(dibs__scene *sc)
     return true;
 }
 
-/* A rerun from a step on has none: its beginning was in the run before. */
-static bool has_beginning(const dibs__run *run)
-{
-    for (size_t i = 0; i < run->step_count; i++)
-        if (run->steps[i].begins && run->steps[i].state == DIBS__STATE_PENDING)
-            return true;
-    return false;
-}
-
-/* A run that still follows another ends as a whole: nothing of it may begin. */
+/* A run that still follows another ends as a whole: nothing of it may begin. The steps that
+ * would have begun with its turn have missed it; in a rerun they may have needs. */
 static bool pass_turn(dibs__scene *sc)
 {
     dibs__run *run = sc->run;
-    bool late = is_due(sc, run->start_by_us), all = !has_beginning(run);
+    bool late = is_due(sc, run->start_by_us);
+    bool opens[DIBS__JOB_STEPS_MAX];
 
     if (!late && !is_due(sc, run->end_by_us))
         return false;
     if (!late)
         run->reason = DIBS__REASON_TIMEOUT;
+    for (size_t i = 0; i < run->step_count; i++)
+        opens[i] = dibs__graph_may_open(sc->job, run, i);
     for (size_t i = 0; i < run->step_count; i++) {
         dibs__run_step *step = &run->steps[i];
 
         if (step->state != DIBS__STATE_PENDING)
             continue;
-        if (late && (step->begins || all))
+        if (late && opens[i])
             dibs__step_miss(sc, step);
         else
             dibs__graph_end_step(step, DIBS__STATE_SKIPPED, DIBS__REASON_NEED,
