@@ -903,9 +903,14 @@ jobs:
         node = self.node(file=file)
         for kid in self.kids():
             self.dibs("job", "resume", kid, "ok")
-        self.fails(1, "job", "wait", run)
+
+        def is_there():
+            return self.dibs("job", "show", lost).returncode == 0
+
+        wait_until(lambda: self.run_of(run)["ended_us"] or is_there(), "the end of the parent")
+        self.assertFalse(is_there())
+        self.assertEqual(self.run_of(run)["state"], "FAILED")
         self.assertIn(f"there is no run {lost}", self.text("log"))
-        self.fails(1, "job", "show", lost)
         self.stop(node)
 
 
