@@ -99,23 +99,46 @@ static int publish_stdin(const dibs__command *cmd, dibs_client *cl)
     return code;
 }
 
+/* Reads up to the end of a line, or of the input, which may have any bytes; the line has
+ * room for DIBS_EVENT_MAX + 1. False: there is none, or it is longer: *len is beyond. */
+static bool read_line(char *line, size_t *len)
+{
+    int c = EOF;
+
+    *len = 0;
+    while (*len <= DIBS_EVENT_MAX && (c = getc(stdin)) != EOF && c != '\n')
+        line[(*len)++] = (char)c;
+    return *len <= DIBS_EVENT_MAX && (*len > 0 || c == '\n');
+}
+
 /* One event for each line. */
 static int publish_lines(const dibs__command *cmd, dibs_client *cl)
 {
-    char line[DIBS_EVENT_MAX + 2];
+    char line[DIBS_EVENT_MAX + 1];
+    size_t len = 0;
     int code = 0;
 
-    while (!code && fgets(line, sizeof(line), stdin)) {
-        size_t len = strlen(line);
-        bool whole = len > 0 && line[len - 1] == '\n';
-
-        if (!whole && len > DIBS_EVENT_MAX)
-            return fail_stdin(cmd, true);
-        code = publish_one(cmd, cl, line, whole ? len - 1 : len);
-    }
-    if (!code && ferror(stdin))
-        code = fail_stdin(cmd, false);
+    while (!code && read_line(line, &len))
+        code = publish_one(cmd, cl, line, len);
+    if (!code && (ferror(stdin) || len > DIBS_EVENT_MAX))
+        code = fail_stdin(cmd, len > DIBS_EVENT_MAX);
     return code;
+}
+
+static int check_usage(const dibs__command *cmd)
+{
+    const char *why = NULL;
+
+    if (dibs__opt_flag(cmd, "live") &&
+        (dibs__opt_given(cmd, "keep") || dibs__opt_given(cmd, "keep-bytes") ||
+         dibs__opt_given(cmd, "keep-for")))
+        why = "--live keeps nothing: leave out --keep, --keep-bytes and "
+              "--keep-for";
+    else if (dibs__opt_flag(cmd, "lines") && dibs__operand_count(cmd) > 1)
+        why = "publish: --lines reads standard input; give no DATA";
+    if (why)
+        dibs__cli_say("%s", why);
+    return why ? DIBS__EXIT_USAGE : 0;
 }
 
 static int publish_event(const dibs__command *cmd)
@@ -123,15 +146,10 @@ static int publish_event(const dibs__command *cmd)
     const char *data =
         dibs__operand_count(cmd) > 1 ? dibs__operands(cmd)[1] : "-";
     dibs_client *cl = NULL;
-    int code;
+    int code = check_usage(cmd);
 
-    if (dibs__opt_flag(cmd, "live") &&
-        (dibs__opt_given(cmd, "keep") || dibs__opt_given(cmd, "keep-bytes") ||
-         dibs__opt_given(cmd, "keep-for"))) {
-        dibs__cli_say("--live keeps nothing: leave out --keep, --keep-bytes "
-                      "and --keep-for");
-        return DIBS__EXIT_USAGE;
-    }
+    if (code)
+        return code;
     code = dibs__cli_open(cmd, &cl);
     if (code)
         return code;

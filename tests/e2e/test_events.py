@@ -82,6 +82,17 @@ class Events(Case):
             self.ok("publish", "-q", "t", "0123456789", "--keep-bytes", "30")
         self.assertEqual(self.json("events", "show", "t", "--json")["events"], 3)
 
+    def test_lines_have_any_bytes(self):
+        with open(self.path("lines"), "wb") as file:
+            file.write(b"a\0b\n\nc")
+        with open(self.path("lines"), "rb") as file:
+            self.ok("publish", "-q", "--lines", "t", stdin=file)
+        got = [json.loads(line) for line in self.ok("events", "read", "t", "--since", "start", "--json").splitlines()]
+        self.assertEqual([event["value"] for event in got], ["a\0b", "", "c"])
+        self.assertIn("65536", self.fails(64, "publish", "--lines", "t", stdin=None, input="x" * 65537 + "\n"))
+        self.ok("publish", "-q", "--lines", "t", stdin=None, input="x" * 65536 + "\n")
+        self.assertIn("give no DATA", self.fails(64, "publish", "--lines", "t", "x"))
+
     def test_exit_codes(self):
         self.fails(1, "events", "show", "nothing")
         self.fails(64, "events", "trim", "nothing")
