@@ -189,15 +189,16 @@ static int print_refusal(const dibs__command *cmd, const dibs_breaker *br)
 static int
 refuse(const dibs__command *cmd, const dibs_breaker *br, const dibs_error *err)
 {
+    int busy_code = (int)dibs__opt_int(cmd, "conflict-exit-code");
     int code = 0;
 
     if (err->status != DIBS_BUSY)
         return dibs__cli_fail(cmd, err);
     if (dibs__opt_flag(cmd, "json"))
         code = print_refusal(cmd, br);
-    else
+    else if (busy_code != 0)
         (void)dibs__cli_fail(cmd, err);
-    return code ? code : (int)dibs__opt_int(cmd, "conflict-exit-code");
+    return code ? code : busy_code;
 }
 
 static int run_guarded(const dibs__command *cmd, dibs_breaker *br,

@@ -137,8 +137,11 @@ static int take_item(pop *p)
     if (rc == DIBS_OK)
         rc = dibs_queue_reserve(p->queue, wait_of(p->cmd), &p->item, &err);
     if (rc == DIBS_BUSY || rc == DIBS_TIMEOUT) {
-        (void)dibs__cli_fail(p->cmd, &err);
-        return (int)dibs__opt_int(p->cmd, "conflict-exit-code");
+        int busy_code = (int)dibs__opt_int(p->cmd, "conflict-exit-code");
+
+        if (busy_code != 0)
+            (void)dibs__cli_fail(p->cmd, &err);
+        return busy_code;
     }
     return rc == DIBS_OK ? 0 : dibs__cli_fail(p->cmd, &err);
 }
@@ -177,7 +180,7 @@ static int pop_item(const dibs__command *cmd)
     code = dibs__cli_open(cmd, &p.cl);
     if (!code)
         code = take_item(&p);
-    if (!code)
+    if (!code && p.item)
         code = dibs__opt_flag(cmd, "ack") ? print_and_ack(&p)
                                           : print_and_leave(&p);
     dibs_item_free(p.item);

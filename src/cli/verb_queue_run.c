@@ -362,6 +362,10 @@ static int run_queue(const dibs__command *cmd)
 {
     size_t count = (size_t)dibs__opt_int(cmd, "jobs");
 
+    if (count > 1 && dibs__opt_flag(cmd, "once")) {
+        dibs__cli_say("queue run: --once is for one item: leave out -j");
+        return DIBS__EXIT_USAGE;
+    }
     return count == 1 ? run_worker(cmd)
                       : dibs__pool_run(cmd, count, run_worker);
 }

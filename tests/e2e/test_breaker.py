@@ -20,6 +20,8 @@ class Breaker(Case):
         self.assertRegex(refused.stderr, r"^dibs: pay is open; try again in (1h(\d\dm)?|59m(\d\ds)?)\n$")
         self.assertEqual(self.dibs(*words, "-q", "true").stderr, "")
         self.assertEqual(self.dibs(*words, "-E", "9", "true").returncode, 9)
+        skipped = self.dibs(*words, "-E", "0", "true")
+        self.assertEqual((skipped.returncode, skipped.stderr), (0, ""))
         answer = json.loads(self.dibs(*words, "--json", "true").stdout)
         self.assertFalse(answer["passed"])
         self.assertTrue(0 < answer["retry_after_ms"] <= 3960000)

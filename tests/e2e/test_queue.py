@@ -132,6 +132,8 @@ class Pop(QueueCase):
     def test_nothing_there(self):
         self.fails(75, "queue", "pop", "q", "-n", "--ack")
         self.fails(7, "queue", "pop", "q", "-w", "10ms", "--ack", "-E", "7")
+        skipped = self.dibs("queue", "pop", "q", "-n", "--ack", "-E", "0")
+        self.assertEqual((skipped.returncode, skipped.stderr), (0, ""))
 
     def test_nack(self):
         self.push("one", "--tries", "2")
@@ -192,6 +194,7 @@ class Pop(QueueCase):
         self.assertIn("give TOKEN", self.fails(64, "queue", "ack", "q"))
         self.assertIn("not both", self.fails(64, "queue", "ack", "q", "1-2", "--token-file", "t"))
         self.fails(64, "queue", "ack", "q", "nonsense")
+        self.assertIn("leave out -j", self.fails(64, "queue", "run", "q", "--once", "-j", "4", "--", "true"))
         self.assertIn("give one of them", self.fails(64, "queue", "nack", "q", "1", "--dead", "--delay", "1s"))
 
 
