@@ -104,9 +104,15 @@ typedef struct rates {
     int64_t span_ms; /* 0: there was one look */
 } rates;
 
+/* What came between. A queue that was made anew meanwhile has new totals. */
+static uint64_t came_since(uint64_t now, uint64_t then)
+{
+    return now < then ? now : now - then;
+}
+
 static double per_second(uint64_t now, uint64_t then, int64_t span_ms)
 {
-    return now < then ? 0 : (double)(now - then) * 1000 / (double)span_ms;
+    return (double)came_since(now, then) * 1000 / (double)span_ms;
 }
 
 /* Attempts that ended badly, whether the worker said so or died. */
@@ -119,12 +125,14 @@ static void
 add_rates(dibsx_json *js, const dibs_queue_info *info, const rates *rt)
 {
     dibsx_json_pair_int(js, "span_ms", rt->span_ms);
-    dibsx_json_pair_uint(js, "pushed_in_span", info->pushed - rt->first.pushed);
+    dibsx_json_pair_uint(js, "pushed_in_span",
+                         came_since(info->pushed, rt->first.pushed));
     dibsx_json_pair_uint(js, "delivered_in_span",
-                         info->delivered - rt->first.delivered);
-    dibsx_json_pair_uint(js, "acked_in_span", info->acked - rt->first.acked);
+                         came_since(info->delivered, rt->first.delivered));
+    dibsx_json_pair_uint(js, "acked_in_span",
+                         came_since(info->acked, rt->first.acked));
     dibsx_json_pair_uint(js, "failed_in_span",
-                         failed_of(info) - failed_of(&rt->first));
+                         came_since(failed_of(info), failed_of(&rt->first)));
 }
 
 static int

@@ -173,14 +173,13 @@ report_change(const dibs__command *cmd, const char *key, uint64_t count)
 
 static uint32_t purge_places(const dibs__command *cmd)
 {
+    uint32_t named = (dibs__opt_flag(cmd, "dead") ? DIBS_ITEM_DEAD : 0u) |
+                     (dibs__opt_flag(cmd, "done") ? DIBS_ITEM_DONE : 0u);
+
     if (dibs__opt_flag(cmd, "all"))
         return DIBS_ITEM_READY | DIBS_ITEM_LATER | DIBS_ITEM_OUT |
                DIBS_ITEM_DEAD | DIBS_ITEM_DONE;
-    if (dibs__opt_flag(cmd, "dead"))
-        return DIBS_ITEM_DEAD;
-    if (dibs__opt_flag(cmd, "done"))
-        return DIBS_ITEM_DONE;
-    return DIBS_ITEM_READY | DIBS_ITEM_LATER;
+    return named ? named : DIBS_ITEM_READY | DIBS_ITEM_LATER;
 }
 
 static uint64_t

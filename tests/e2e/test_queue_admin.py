@@ -129,6 +129,21 @@ class QueueAdmin(Case):
         self.assertLessEqual(shown["failed_in_span"], shown["delivered_in_span"] + 1)
         self.assertEqual(shown["acked_in_span"], 0)
 
+    def test_a_queue_that_is_made_anew_in_a_span(self):
+        for text in ("one", "two", "three"):
+            self.ok("queue", "push", "mail", text)
+            self.ok("queue", "pop", "mail", "--ack")
+        shown = None
+        while not shown:  # a look just between finds no queue
+            look = subprocess.Popen([DIBS, "queue", "stats", "mail", "--interval", span(1), "--json"], env=self.env, cwd=self.folder,
+                                    stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+            self.addCleanup(self.finish, look)
+            while look.poll() is None:
+                self.dibs("queue", "rm", "mail")
+                self.ok("queue", "push", "mail", "anew")
+            shown = look.returncode == 0 and json.loads(look.stdout.read())
+        self.assertLess(max(shown[key] for key in shown if key.endswith("_in_span")), 1000)
+
     def test_done_items(self):
         self.ok("queue", "push", "mail", "hello")
         self.ok("queue", "pop", "mail", "--ack")
@@ -146,7 +161,9 @@ class QueueAdmin(Case):
         self.assertEqual([item["place"] for item in items], ["done", "done"])
         self.assertIn("since", items[0])
         self.assertRegex(self.ok("queue", "peek", "mail", "--place", "done"), "two.sent")
-        self.assertEqual(self.ok("queue", "purge", "mail", "--done", "--yes"), "2\n")
+        self.ok("queue", "push", "mail", "bad")
+        self.ok("queue", "nack", "mail", self.json("queue", "pop", "mail", "--json")["token"], "--dead")
+        self.assertEqual(self.ok("queue", "purge", "mail", "--done", "--dead", "--yes"), "3\n")
         self.assertEqual(self.json("queue", "stats", "mail", "--json")["done"], 0)
         self.fails(64, "queue", "set", "mail", "--keep-done", "100001")
 
