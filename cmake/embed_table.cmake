@@ -1,8 +1,8 @@
 # Writes OUT: every file of FOLDER, byte by byte, and the table of them that
 # serve/web.h declares. A file's tag is a part of its hash. With GZIP, the path of
-# that program, the table has each file packed too, without the comments that have lines
-# of their own, blank lines and indents, an eighth of what is sent, and without the spaces
-# that CSS has for its readers. A licence is left alone, also as a comment (`/*!`).
+# that program, the table has each file packed too, without comments that have lines
+# of their own or end one, blank lines and indents, an eighth of what is sent, and without the spaces
+# and ends of lines that CSS has for its readers. A licence is left alone, also as a comment (`/*!`).
 file(GLOB_RECURSE paths RELATIVE ${FOLDER} ${FOLDER}/*)
 list(SORT paths)
 set(type_html "text/html; charset=utf-8")
@@ -34,13 +34,18 @@ foreach(path IN LISTS paths)
   set(packed "NULL, 0")
   if(GZIP)
     set(squeeze -e "/^ *\\/\\* .*\\*\\/$/d" -e "/^ *\\/\\* /,/\\*\\/$/d" -e "/^ *\\/\\/ /d" -e "/^$/d" -e "s/^ *//")
+    set(joined cat)
     if(ending STREQUAL "css")
-      list(APPEND squeeze -e "s/ { /{/g" -e "s/ }/}/g" -e "s/: /:/g" -e "s/, /,/g" -e "s/\\; /\\;/g")
+      list(APPEND squeeze -e "s/ { /{/g" -e "s/ }/}/g" -e "s/: /:/g" -e "s/, /,/g" -e "s/\\; /\\;/g" -e "s/ > />/g")
+      set(joined tr -d "\\n")
+    elseif(ending STREQUAL "js")
+      list(APPEND squeeze -e "s/  *\\/\\/ .*//")
     elseif(ending STREQUAL "LICENSE")
       set(squeeze -e "s/^//")
     endif()
     # Without its name and time, so that the same file is always the same bytes.
     execute_process(COMMAND sed ${squeeze} ${FOLDER}/${path}
+                    COMMAND ${joined}
                     COMMAND ${GZIP} -9nc
                     OUTPUT_FILE ${OUT}.gz COMMAND_ERROR_IS_FATAL ANY)
     hex_array(bytes ${OUT}.gz)

@@ -67,13 +67,16 @@ class Scene(Daemon):
         """A process that holds or waits for a name until the scene ends."""
         self.behind("run", *options, name, "--", "sleep", "3600")
 
-    def deadlock(self, one, other):
-        """Two processes that hold one name each and wait for the other's."""
+    def deadlock(self, one, other, others=0):
+        """Two processes that hold one name each and wait for the other's, one of them behind so many others."""
         pair = [subprocess.Popen([TWO_LOCKS, self.url, "", *names], env=self.env, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
                 for names in ((one, other), (other, one))]
         self.processes += pair
         for process in pair:
             process.stdout.readline()
+        for _ in range(others):
+            self.wait_for(other)
+        wait_until(lambda: self.get("/v1/locks/~", query={"name": other}).json["waiter_count"] == others, "the others to wait")
         for process in pair:
             process.stdin.write(b"on\n")
             process.stdin.flush()

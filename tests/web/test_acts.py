@@ -1,5 +1,6 @@
 """What an operator does on the dashboard by keys alone, on the pages of waits and breakers, and through proxies."""
 # SPDX-License-Identifier: MIT
+import json
 import unittest
 
 from scene import Scene, wait_until  # first: it makes the modules of the other tests known
@@ -83,8 +84,65 @@ class Acts(unittest.TestCase):
         self.browser.fill("#typed", "acts:one")
         self.browser.click("dialog .danger")
         self.browser.await_text("Broken: acts:one", "#toasts")
-        wait_until(lambda: not self.scene.get("/v1/waits").json["circles"], "the end of the deadlock")
-        self.browser.await_("return !document.querySelector('main').innerText.includes('Deadlock')", "the page to see it")
+        wait_until(lambda: "acts:one" not in json.dumps(self.scene.get("/v1/waits").json["circles"]), "the end of the deadlock")
+        self.browser.await_("return !document.querySelector('main').innerText.includes('Break acts:one…')", "the page to see it")
+
+    def test_a_deadlock_behind_others_is_named(self):
+        self.scene.deadlock("acts:five", "acts:six", others=7)
+        self.show("#/waits")
+        self.browser.await_text("and waits for acts:six", "main")
+        self.browser.await_text("Break acts:six…", "main")
+
+    def hold_back(self, part, method="GET"):
+        """Requests of this method whose address has this part wait until release(); window.sent counts them."""
+        self.browser.run("const real = window.real ||= window.fetch; window.held = []; window.sent = 0;"
+                         "window.fetch = (path, opts) => (opts?.method || 'GET') !== args[1] || !String(path).includes(args[0]) ? real(path, opts)"
+                         ": (window.sent++, new Promise((done, fail) => { held.push(() => done(real(path, opts)));"
+                         " opts?.signal?.addEventListener('abort', () => fail(opts.signal.reason)); }));", part, method)
+
+    def release(self):
+        self.browser.run("window.fetch = window.real; window.held.forEach(go => go());")
+
+    def test_a_drop_is_of_the_state_that_it_names(self):
+        session = self.scene.post("/v1/sessions", {"ttl_ms": 600000}).json["session"]
+        self.scene.post("/v1/queues/acts-drop", {"data": "bad"})
+        item = self.scene.post("/v1/queues/acts-drop/reserve", {"session": session, "count": 1}).json["items"][0]
+        self.scene.post("/v1/queues/acts-drop/settle", {"session": session, "delivery": item["delivery"], "how": "dead", "reason": "x"})
+        self.scene.post("/v1/queues/acts-drop", {"data": "waits"})
+        self.show("#/queues/acts-drop?state=ready")
+        self.browser.await_text("Drop “Ready”…")
+        self.hold_back("/messages")
+        self.browser.click("[data-act=dead]")
+        self.browser.click("[data-act=purge]")
+        self.await_dialog("“Ready”")
+        self.browser.fill("#reason", "test")
+        self.browser.fill("#typed", "acts-drop")
+        self.browser.click("dialog .danger")
+        self.await_no_dialog()
+        self.release()
+        left = self.scene.get("/v1/queues/acts-drop").json
+        self.assertEqual((left["ready"], left["dead"]), (0, 1))
+
+    def test_a_question_is_sent_once(self):
+        self.scene.lease("acts:once")
+        self.show("#/locks/acts%3Aonce")
+        self.browser.click_text("Break…")
+        self.hold_back("/break", "POST")
+        self.browser.fill("#typed", "once")
+        self.browser.fill("#reason", "slow")
+        self.browser.press("enter", "e", "r", "enter")
+        self.assertEqual(self.browser.run("return window.sent"), 1)
+        self.release()
+        self.browser.await_text("Broken: acts:once", "#toasts")
+
+    def test_a_page_outlives_a_request_without_an_answer(self):
+        self.scene.lease("acts-old")
+        self.show("#/locks/acts-old")
+        self.browser.await_text("Held by one", "main")
+        self.hold_back("acts-old")
+        self.browser.await_text("Shown as of", "main")
+        self.browser.run("window.fetch = window.real")
+        self.browser.await_("return !document.querySelector('main').innerText.includes('Shown as of')", "news again")
 
     def test_open_a_breaker(self):
         for change in ("trip", "reset"):

@@ -3,6 +3,7 @@
 import gzip
 import hashlib
 import os
+import re
 import shutil
 import unittest
 
@@ -28,18 +29,18 @@ def files():
 
 
 def as_packed(path, text):
-    """As the build packs it: blank lines and indents are left out, comments that have lines of their own, but for those of a licence (`/*!`), and spaces of CSS."""
+    """As the build packs it: blank lines and indents are left out, comments that have lines of their own or end one, but for those of a licence (`/*!`), and spaces of CSS."""
     if path.endswith("LICENSE"):
         return text
     kept, inside = [], False
     for line in text.decode().splitlines(keepends=True):
         begins, ends = line.lstrip(" ").startswith("/* "), line.endswith("*/\n")
         if not (inside or begins) and not line.lstrip(" ").startswith("// ") and line != "\n":
-            kept.append(line.lstrip(" "))
+            kept.append(re.sub(" +// .*", "", line.lstrip(" ")) if path.endswith(".js") else line.lstrip(" "))
         inside = not ends if inside or begins else False
     whole = "".join(kept)
     if path.endswith(".css"):
-        for long, short in ((" { ", "{"), (" }", "}"), (": ", ":"), (", ", ","), ("; ", ";")):
+        for long, short in ((" { ", "{"), (" }", "}"), (": ", ":"), (", ", ","), ("; ", ";"), (" > ", ">"), ("\n", "")):
             whole = whole.replace(long, short)
     return whole.encode()
 

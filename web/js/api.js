@@ -55,9 +55,10 @@ export async function call(path, opts = {}) {
   throw problem;
 }
 
-/* The answer as JSON, with `got`: when it came, for what is counted from then on. */
+/* The answer as JSON, with `got`: when it came, for what is counted from then on. Without a
+ * limit, a connection that is dead would have a page wait for ever. */
 export async function get(path, opts) {
-  const json = await (await call(path, opts)).json();
+  const json = await (await call(path, { signal: AbortSignal.timeout(20000), ...opts })).json();
   return Object.assign(json, { got: performance.now() });
 }
 

@@ -49,7 +49,8 @@ export function each(parent, items, key, make, update) {
   const kept = parent.kept, seen = new Set();
   let at = parent.firstElementChild;
   for (const item of items) {
-    const id = key(item);
+    let id = key(item);
+    while (seen.has(id)) id += '+'; // two threads of one process
     let el = kept.get(id);
     if (!el) kept.set(id, (el = make(item)));
     seen.add(id);

@@ -164,7 +164,8 @@ export function confirm({ title, say, note, word, reason, action, danger, run, d
   const typed = word && h('input', { id: 'typed', autocomplete: 'off', spellcheck: 'false' });
   const go = h('button', { class: danger ? 'danger' : 'main', type: 'submit', text: action });
   const fault = h('p', { class: 'badtext', role: 'alert' });
-  const ready = () => { go.disabled = (reason === true && !why.value.trim()) || (!!word && typed.value !== word); };
+  let busy = false; // it is sent once
+  const ready = () => { go.disabled = busy || (reason === true && !why.value.trim()) || (!!word && typed.value !== word); };
   const box = dialog(title, h('form', { onsubmit: submit, oninput: ready },
     h('p', {}, say), note && h('p', { class: 'note', text: note }),
     why && [h('label', { for: 'reason', text: reason === true ? 'Reason, for the audit trail' : 'Reason, for the audit trail (may be empty)' }), why],
@@ -172,7 +173,7 @@ export function confirm({ title, say, note, word, reason, action, danger, run, d
     fault, h('footer', {}, h('button', { type: 'button', text: 'Cancel', onclick: () => box.close() }), go)));
   async function submit(e) {
     e.preventDefault();
-    go.disabled = true;
+    busy = go.disabled = true;
     text(fault, '');
     try {
       const got = await run(why ? why.value.trim() : undefined);
@@ -180,6 +181,7 @@ export function confirm({ title, say, note, word, reason, action, danger, run, d
       toast(typeof done === 'function' ? done(got) : done);
     } catch (problem) {
       text(fault, problem.message);
+      busy = false;
       ready();
     }
   }

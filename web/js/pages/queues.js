@@ -47,7 +47,7 @@ const askRedrive = q => confirm({
   title: 'Redrive the dead letters?', action: 'Redrive', reason: true,
   say: [q.dead > 1000 ? 'The 1,000 oldest' : `All ${q.dead}`, ' dead letters of ', code(q.name), ' become new messages at its end, and begin at attempt 1.'],
   note: 'Messages that failed before may fail again.',
-  run: change(thing('v1/queues', q.name, 'redrive'), { all: true }), done: got => `Redriven: ${many(got.redriven, 'message')}` + (got.left === null ? '' : `, ${count(got.left)} left`),
+  run: change(thing('v1/queues', q.name, 'redrive'), { all: true }), done: got => `Redriven: ${many(got.redriven, 'message')}` + (got.left ? `, ${count(got.left)} left` : ''),
 });
 const askRedriveOne = (q, m) => confirm({
   title: 'Redrive this dead letter?', action: 'Redrive', reason: 'optional', say: ['Message ', code(String(m.id)), ' of ', code(q.name), ' becomes a new message, and begins at attempt 1.'],
@@ -108,15 +108,15 @@ function one(name, address) {
 
   /* Made anew only when they say something else, so that the focus stays. */
   function buttons() {
-    const q = queue, key = JSON.stringify([q.paused, q.ready, q.later, q.out, q.dead, is.state]);
+    const q = queue, { state } = is, key = JSON.stringify([q.paused, q.ready, q.later, q.out, q.dead, state]);
     if (chips.key === key) return;
     chips.key = key;
-    const label = STATES.find(s => s[0] === is.state)[1], had = document.activeElement?.dataset?.act;
+    const label = STATES.find(s => s[0] === state)[1], had = document.activeElement?.dataset?.act;
     const act = (id, words, ask, danger) => h('button', { type: 'button', class: danger ? 'danger' : '', 'data-act': id, text: words, onclick: ask });
-    put(chips, STATES.map(([state, words]) => h('button', { class: 'chip', type: 'button', 'data-act': state, 'aria-pressed': String(is.state === state), onclick: () => pick(state) }, words, h('em', { text: ' ' + count(q[state]) }))));
+    put(chips, STATES.map(([id, words]) => h('button', { class: 'chip', type: 'button', 'data-act': id, 'aria-pressed': String(state === id), onclick: () => pick(id) }, words, h('em', { text: ' ' + count(q[id]) }))));
     put(actions, may('operate') && (q.paused ? act('resume', 'Resume…', () => askResume(queue)) : act('pause', 'Pause…', () => askPause(queue))),
       may('admin') && q.dead > 0 && act('redrive', 'Redrive dead letters…', () => askRedrive(queue)),
-      may('admin') && q[is.state] > 0 && act('purge', `Drop “${label}”…`, () => askPurge(queue, is.state, label), true));
+      may('admin') && q[state] > 0 && act('purge', `Drop “${label}”…`, () => askPurge(queue, state, label), true));
     if (had) view.body.querySelector(`[data-act="${had}"]`)?.focus();
   }
 

@@ -143,8 +143,8 @@ export default function waits() {
     drawn = key;
     const all = groups(makeGraph(got.items)).map(group => ({ group, ...findCircle(group, got.circles), waiting: group.reduce((n, x) => n + x.out.filter(e => e.kind === 'waits').length, 0) }))
       .sort((a, b) => !!b.links - !!a.links || b.waiting - a.waiting);
-    const slim = innerWidth < 760;
-    put(view.body, !all.length ? h('section', { class: 'card' }, empty('Nobody waits.', 'When a client does, it is drawn here.')) : h('div', { class: 'knots' }, all.slice(0, GROUPS_MAX).map(({ group, ring, links }) =>
+    const slim = innerWidth < 760, undrawn = got.circles.filter(c => !all.some(a => a.links === c));
+    put(view.body, undrawn.map(c => h('section', { class: 'card knot circle', 'aria-label': 'Deadlock' }, h('h2', { text: 'Deadlock' }), story(c, got.items))), !all.length ? h('section', { class: 'card' }, empty('Nobody waits.', 'When a client does, it is drawn here.')) : h('div', { class: 'knots' }, all.slice(0, GROUPS_MAX).map(({ group, ring, links }) =>
       h('section', { class: 'card knot' + (links ? ' circle' : ''), 'aria-label': links ? 'Deadlock' : group.find(n => n.kind === 'name').label },
         links && h('header', {}, h('h2', { text: 'Deadlock' }), h('small', {}, 'for ', since(h('span', { class: 'num' }), Math.max(...links.map(l => l.waited_ms)), got.got))),
         links && story(links, got.items), h('div', { class: 'scroll' }, draw(slim && links ? ring : group, ring)),
