@@ -104,7 +104,7 @@ typedef struct rates {
     int64_t span_ms; /* 0: there was one look */
 } rates;
 
-/* What came between. A queue that was made anew meanwhile has new totals. */
+/* The number that came between. A queue that was made anew meanwhile has new totals. */
 static uint64_t came_since(uint64_t now, uint64_t then)
 {
     return now < then ? now : now - then;
