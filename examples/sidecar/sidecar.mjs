@@ -4,8 +4,9 @@
 //     DIBS_SERVE_TOKEN=dibs_... node sidecar.mjs NAME COMMAND [ARGUMENT...]
 //
 // DIBS_SERVE has the addresses of daemons of one store, with spaces between them. The
-// command has the fencing token in DIBS_FENCE. It is killed (exit status 75) when the
-// client may no longer believe in the lock.
+// command has the fencing token in DIBS_FENCE. It is killed when the client may no longer
+// believe in the lock (exit status 75), and when the client is refused (1) or has HUP, INT
+// or TERM; only SIGKILL leaves it behind.
 import { spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
@@ -24,6 +25,7 @@ const id = randomUUID();
 const body = { name, ttl_ms: 2 * ttl_ms, wait_ms: 3600000 };
 let path, token, fence;
 let until = 0; // belief: the lock is ours until this moment
+let stop; // the exit status that a signal asks for
 
 // The clock that counts suspend, in hundredths of a second. A moment that begins
 // something is rounded down, one that ends something up.
@@ -76,7 +78,33 @@ async function beat() {
   if (got.leases[id]) learn(t0, got.leases[id]);
 }
 
-while (!token) {
+// Runs the command, which must not outlive the lock, whatever ends the client.
+async function run() {
+  const work = spawn(command, args, { stdio: 'inherit', env: { ...process.env, DIBS_FENCE: String(fence) } });
+  const ended = new Promise((done) => {
+    work.on('exit', (code) => done(code ?? 1));
+    work.on('error', (wrong) => {
+      console.error(`sidecar.mjs: ${wrong.message}`);
+      done(127);
+    });
+  });
+  // Belief ends by the own clock, whatever a request waits for.
+  const guard = setInterval(() => (stop || now() >= until) && work.kill('SIGKILL'), 50);
+  try {
+    for (;;) {
+      const status = await Promise.race([ended, sleep(path ? beat_ms : 100, undefined, { ref: false })]);
+      if (status !== undefined) return status;
+      await beat();
+    }
+  } finally {
+    work.kill('SIGKILL');
+    await ended;
+    clearInterval(guard);
+  }
+}
+
+for (const signal of ['SIGHUP', 'SIGINT', 'SIGTERM']) process.on(signal, (_, number) => (stop = 128 + number));
+while (!token && !stop) {
   await beat();
   const where = `${path}/leases/${id}?wait_ms=${Math.floor(beat_ms / 2)}`;
   const [t0, status, got] = path ? await ask('PUT', where, body) : [0, 0, {}];
@@ -84,17 +112,8 @@ while (!token) {
   else if (![0, 202, 404, 429, 503].includes(status)) throw new Error(`dibs serve: ${got.detail}`);
   if (!status) await sleep(100);
 }
-const work = spawn(command, args, { stdio: 'inherit', env: { ...process.env, DIBS_FENCE: String(fence) } });
-const ended = new Promise((done) => work.on('exit', (code) => done(code ?? 1)));
-// Belief ends by the own clock, whatever a request waits for.
-const guard = setInterval(() => now() >= until && work.kill('SIGKILL'), 50);
-let status;
-while (status === undefined) {
-  status = await Promise.race([ended, sleep(path ? beat_ms : 100, undefined, { ref: false })]);
-  if (status === undefined) await beat();
-}
-clearInterval(guard);
+const status = stop ? undefined : await run();
 const kept = now() < until;
 until = 0; // belief ends before the request is sent
 if (path) await ask('DELETE', path);
-process.exit(kept ? status : 75);
+process.exit(stop ?? (kept ? status : 75));

@@ -3,10 +3,12 @@
     DIBS_SERVE_TOKEN=dibs_... python3 sidecar.py NAME COMMAND [ARGUMENT...]
 
 DIBS_SERVE has the addresses of daemons of one store, with spaces between them. The
-command has the fencing token in DIBS_FENCE. It is killed (exit status 75) when the
-client may no longer believe in the lock."""
+command has the fencing token in DIBS_FENCE. It is killed when the client may no longer
+believe in the lock (exit status 75), and when the client is refused (1) or has HUP, INT
+or TERM; only SIGKILL leaves it behind."""
 # SPDX-License-Identifier: MIT
-import json, os, subprocess, sys, threading, time, uuid
+import json, os, signal, subprocess, sys, threading, time, uuid
+from http import client
 from urllib import error, request
 
 TTL_MS = int(os.environ.get("DIBS_SESSION_TTL_MS", "15000"))
@@ -24,6 +26,7 @@ class Sidecar:
         self.id, self.body = uuid.uuid4().hex, {"name": name, "ttl_ms": 2 * TTL_MS, "wait_ms": 3600000}
         self.path = self.token = self.fence = None
         self.until = 0  # belief: the lock is ours until this moment
+        self.stop = None  # the exit status that a signal asks for
 
     def ask(self, method, path, body=None):
         """Sends a request; returns the moment before, the status, and the answer."""
@@ -32,11 +35,13 @@ class Sidecar:
         sent = request.Request(self.urls[0] + path, json.dumps(body or {}).encode(), head, method=method)
         t0 = now()
         try:
-            with request.urlopen(sent, timeout=BEAT_S) as got:
-                return t0, got.status, json.loads(got.read() or b"{}")
-        except error.HTTPError as got:
-            return t0, got.code, json.loads(got.read() or b"{}")
-        except (OSError, ValueError):
+            try:
+                got = request.urlopen(sent, timeout=BEAT_S)
+            except error.HTTPError as refusal:
+                got = refusal
+            with got:
+                return t0, got.code, json.loads(got.read() or b"{}")
+        except (OSError, ValueError, client.HTTPException):  # also what a proxy says in HTML
             return t0, 0, {}
 
     def learn(self, t0, lease):
@@ -64,7 +69,7 @@ class Sidecar:
             self.learn(t0, got["leases"][self.id])
 
     def acquire(self):
-        while not self.token:
+        while not self.token and not self.stop:
             self.beat()
             where = "%s/leases/%s?wait_ms=%d" % (self.path, self.id, BEAT_S * 500)
             t0, status, got = self.ask("PUT", where, self.body) if self.path else (0, 0, {})
@@ -76,25 +81,39 @@ class Sidecar:
 
     def guard(self, work):
         """Belief ends by the own clock, whatever a request waits for."""
-        while self.until > now():
+        while self.until > now() and not self.stop:
             time.sleep(min(0.2, max(0.001, self.until - now())))
         work.kill()
+
+    def run(self, command):
+        """Runs the command, which must not outlive the lock, whatever ends the client."""
+        try:
+            work = subprocess.Popen(command, env=dict(os.environ, DIBS_FENCE=str(self.fence)))
+        except OSError as wrong:
+            print("sidecar.py: %s" % wrong, file=sys.stderr)
+            return 127
+        try:
+            threading.Thread(target=self.guard, args=(work,), daemon=True).start()
+            while True:
+                try:
+                    return work.wait(BEAT_S if self.path else 0.1)
+                except subprocess.TimeoutExpired:
+                    self.beat()
+        finally:
+            work.kill()
+            work.wait()
 
 
 def main(name, command):
     car = Sidecar(name)
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
+        if signal.getsignal(number) != signal.SIG_IGN:  # as nohup has it
+            signal.signal(number, lambda number, _: setattr(car, "stop", 128 + number))
     car.acquire()
-    work = subprocess.Popen(command, env=dict(os.environ, DIBS_FENCE=str(car.fence)))
-    threading.Thread(target=car.guard, args=(work,), daemon=True).start()
-    status = None
-    while status is None:
-        try:
-            status = work.wait(BEAT_S if car.path else 0.1)
-        except subprocess.TimeoutExpired:
-            car.beat()
+    status = None if car.stop else car.run(command)
     kept, car.until = car.until > now(), 0  # belief ends before the request is sent
     car.ask("DELETE", car.path or "/v1/sessions/none")
-    return status if kept else 75
+    return car.stop or (status if kept else 75)
 
 
 if len(sys.argv) < 3 or not os.environ.get("DIBS_SERVE_TOKEN"):

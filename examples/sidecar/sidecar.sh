@@ -5,8 +5,9 @@
 #     DIBS_SERVE_TOKEN=dibs_... sh sidecar.sh NAME COMMAND [ARGUMENT...]
 #
 # DIBS_SERVE has the addresses of daemons of one store, with spaces between them. The
-# command has the fencing token in DIBS_FENCE. It is killed (exit status 75) when the
-# client may no longer believe in the lock. NAME has neither quotes nor backslashes.
+# command has the fencing token in DIBS_FENCE. It is killed when the client may no longer
+# believe in the lock (exit status 75), and when the client is refused (1) or has HUP, INT
+# or TERM; only SIGKILL leaves it behind. NAME has neither quotes nor backslashes.
 set -u
 command -v curl >/dev/null || { echo "sidecar.sh: curl is not installed" >&2; exit 127; }
 [ $# -ge 2 ] || { echo "usage: sidecar.sh NAME COMMAND [ARGUMENT...]" >&2; exit 64; }
@@ -20,6 +21,7 @@ id=$(cat /proc/sys/kernel/random/uuid)
 # The lease outlasts a daemon that dies: the next beat moves it to another.
 body="\"name\":\"$name\",\"ttl_ms\":$((2 * ttl_ms)),\"wait_ms\":3600000"
 path='' token='' fence='' work=''
+stop='' # the exit status that a signal asks for
 until_ms=0 # belief: the lock is ours until this moment
 
 # The clock that counts suspend, in hundredths of a second.
@@ -82,26 +84,38 @@ beat() {
     learn "${got##*\""$id"\":}"
 }
 
-while [ ! "$token" ]; do
+# Runs the command, which must not outlive the lock, whatever ends the client.
+run() {
+    exec 3<&0 # a shell gives commands in the background no input
+    DIBS_FENCE=$fence "$@" <&3 3<&- &
+    work=$!
+    trap 'kill -9 "$work"; wait "$work"' EXIT
+    clock && due_ms=$((now_ms + beat_ms))
+    while kill -0 "$work" 2>/dev/null; do
+        # Counted by the clock: on a busy machine a turn takes longer than its sleep.
+        clock && [ "$now_ms" -ge "$due_ms" ] && due_ms=$((now_ms + beat_ms)) && beat
+        [ "$path" ] || due_ms=0 # no session: ask the next daemon at once
+        clock
+        [ "$stop" ] && until_ms=0
+        [ "$((now_ms + 500))" -ge "$until_ms" ] && kill -9 "$work" && until_ms=0
+        sleep 0.1
+    done
+    wait "$work"
+    status_of_work=$?
+    trap - EXIT
+    work=''
+}
+
+trap 'stop=129' HUP
+trap 'stop=130' INT
+trap 'stop=143' TERM
+while [ ! "$token" ] && [ ! "$stop" ]; do
     beat
     [ "$path" ] && ask PUT "$path/leases/$id?wait_ms=$((beat_ms / 2))" "{$body}" && learn "$got"
     [ "$status" = 000 ] && sleep 0.1
 done
-exec 3<&0 # a shell gives commands in the background no input
-DIBS_FENCE=$fence "$@" <&3 3<&- &
-work=$!
-clock && due_ms=$((now_ms + beat_ms))
-while kill -0 "$work" 2>/dev/null; do
-    # Counted by the clock: on a busy machine a turn takes longer than its sleep.
-    clock && [ "$now_ms" -ge "$due_ms" ] && due_ms=$((now_ms + beat_ms)) && beat
-    [ "$path" ] || due_ms=0 # no session: ask the next daemon at once
-    clock
-    [ "$((now_ms + 500))" -ge "$until_ms" ] && kill -9 "$work" && until_ms=0
-    sleep 0.1
-done
-wait "$work"
-status_of_work=$?
+[ "$stop" ] || run "$@"
 clock
 [ "$now_ms" -ge "$until_ms" ] && status_of_work=75
 [ "$path" ] && ask DELETE "$path"
-exit "$status_of_work"
+exit "${stop:-$status_of_work}"

@@ -1,6 +1,7 @@
 """Sessions of `dibs serve`: leases that live with beats, move between daemons, and are given back."""
 # SPDX-License-Identifier: MIT
 import concurrent.futures
+import http.server
 import json
 import os
 import shutil
@@ -13,7 +14,7 @@ import time
 import unittest
 import uuid
 
-from runtools import DIBS, PATIENCE, ROOT, main, wait_until
+from runtools import DIBS, PATIENCE, ROOT, alive, main, wait_until
 from servetools import URL, Daemon, Events, ServeCase
 
 from pace import PACE, NotInTime, in_time
@@ -23,6 +24,7 @@ EXAMPLES = {
     "python": ("python3", f"{ROOT}/examples/sidecar/sidecar.py"),
     "node": ("node", f"{ROOT}/examples/sidecar/sidecar.mjs"),
 }
+KINDS = [kind for kind, command in EXAMPLES.items() if shutil.which(command[0])]
 LONG_MS = 600000
 
 
@@ -79,6 +81,13 @@ class SessionCase(ServeCase):
 
     def await_free(self, name=None):
         wait_until(lambda: not self.holders(name), "the lock to be free")
+
+    def reload(self, *args):
+        count = sum(line["event"] == "reloaded" for line in self.daemon.log())
+        shown = self.daemon.dibs("access", *args, "--tokens", self.daemon.file).stdout.strip()
+        self.daemon.process.send_signal(signal.SIGHUP)
+        self.daemon.await_event("reloaded", count + 1)
+        return shown
 
 
 class Leases(SessionCase):
@@ -437,13 +446,6 @@ class Events(SessionCase):
         kinds += [end["name"], end["kind"]]
         self.assertEqual(kinds, ["acquired", self.name("-other"), self.name("-other"), self.name(), "released"])
 
-    def reload(self, *args):
-        count = sum(line["event"] == "reloaded" for line in self.daemon.log())
-        shown = self.daemon.dibs("access", *args, "--tokens", self.daemon.file).stdout.strip()
-        self.daemon.process.send_signal(signal.SIGHUP)
-        self.daemon.await_event("reloaded", count + 1)
-        return shown
-
     def test_stream_ends_with_token(self):
         token = self.reload("add", "guest", "--role", "operate")
         session = self.daemon.post("/v1/sessions", {}, role=token).json
@@ -494,13 +496,45 @@ class Failing(SessionCase):
                          [{"state": "freed", "why": why} for why in ("unknown", "unavail", "unavail")])
 
 
-class Moves(SessionCase):
-    """Three daemons of one store, with the same tokens."""
+class ClientCase(SessionCase):
+    """The clients of examples/sidecar."""
+
+    daemons = ()
 
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        cls.daemons = [cls.daemon]  # the last one, which stays
+        cls.daemons = [cls.daemon]
+
+    def client(self, kind, name, command=("sh", "-c", 'echo "$$ $DIBS_FENCE"; exec cat'), token=None, ttl_ms=5000 * PACE, urls=()):
+        urls = [*urls, *(f"http://127.0.0.1:{daemon.port}" for daemon in self.daemons)]
+        env = {**self.daemon.env, "DIBS_SERVE": " ".join(urls), "DIBS_SERVE_TOKEN": token or self.daemon.tokens["operate"],
+               "DIBS_SESSION_TTL_MS": str(int(ttl_ms))}
+        process = subprocess.Popen([*EXAMPLES[kind], name, *command], env=env,
+                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(self.finish, process)
+        return process
+
+    def rival(self, name):
+        process = subprocess.Popen([DIBS, "acquire", name, "--wait", "1h"], env=self.daemon.env, stdout=subprocess.PIPE)
+        self.addCleanup(self.finish, process)
+        return process
+
+    @staticmethod
+    def finish(process):
+        process.kill()
+        process.wait()
+        for pipe in (process.stdin, process.stdout, process.stderr):
+            if pipe:
+                pipe.close()
+
+
+class Moves(ClientCase):
+    """Three daemons of one store, with the same tokens."""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()  # the first is the last one, which stays
         for _ in range(2):
             other = Daemon(url=cls.daemon.url)
             cls.addClassCleanup(other.end)
@@ -513,22 +547,6 @@ class Moves(SessionCase):
     def fence_of(self, name):
         held = json.loads(self.daemon.dibs("show", name, "--json", check=False).stdout or "{}").get("holders")
         return held[0]["fence"] if held else 0
-
-    def client(self, kind):
-        env = {**self.daemon.env, "DIBS_SERVE": " ".join(f"http://127.0.0.1:{daemon.port}" for daemon in self.daemons),
-               "DIBS_SERVE_TOKEN": self.daemon.tokens["operate"], "DIBS_SESSION_TTL_MS": str(int(5000 * PACE))}
-        process = subprocess.Popen([*EXAMPLES[kind], kind, "sh", "-c", 'echo "$$ $DIBS_FENCE"; exec cat'], env=env,
-                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        self.addCleanup(self.finish, process)
-        return process
-
-    @staticmethod
-    def finish(process):
-        process.kill()
-        process.wait()
-        for pipe in (process.stdin, process.stdout, process.stderr):
-            if pipe:
-                pipe.close()
 
     def await_moved(self, clients, fences):
         """A lease that is taken over has a new fence. Only a client that is too slow loses it."""
@@ -550,31 +568,94 @@ class Moves(SessionCase):
 
     def test_clients(self):
         """A daemon is killed, the next is drained: no client loses its lock. Then the lock is broken."""
-        kinds = [kind for kind, command in EXAMPLES.items() if shutil.which(command[0])]
-        clients = {kind: self.client(kind) for kind in kinds}
+        clients = {kind: self.client(kind, kind) for kind in KINDS}
         begun = {kind: client.stdout.readline().split() for kind, client in clients.items()}
         fences = {kind: int(words[1]) for kind, words in begun.items()}
-        self.assertEqual(fences, {kind: self.fence_of(kind) for kind in kinds})
-        rivals = {kind: subprocess.Popen([DIBS, "acquire", kind, "--wait", "1h"], env=self.daemon.env,
-                                         stdout=subprocess.PIPE) for kind in kinds}
-        for rival in rivals.values():
-            self.addCleanup(self.finish, rival)
+        self.assertEqual(fences, {kind: self.fence_of(kind) for kind in KINDS})
+        rivals = {kind: self.rival(kind) for kind in KINDS}
         self.daemons[0].process.kill()
         self.await_moved(clients, fences)
         self.daemons[1].process.terminate()
         self.assertEqual(self.daemons[1].process.wait(PATIENCE), 0, self.daemons[1].log_text())
         self.await_moved(clients, fences)
-        for kind in kinds:
+        for kind in KINDS:
             self.assertIsNone(rivals[kind].poll(), kind)
             os.kill(int(begun[kind][0]), 0)  # the command runs on
         # One ends in order, the others lose their locks.
-        clients[kinds[0]].stdin.close()
-        self.assertEqual(clients[kinds[0]].wait(PATIENCE), 0)
-        for kind in kinds[1:]:
+        clients[KINDS[0]].stdin.close()
+        self.assertEqual(clients[KINDS[0]].wait(PATIENCE), 0)
+        for kind in KINDS[1:]:
             self.daemon.dibs("break", kind, "--force", "--yes", "--reason", "test")
             self.assertEqual(clients[kind].wait(PATIENCE), 75, kind)
-        for kind in kinds:
+        for kind in KINDS:
             self.assertEqual(rivals[kind].wait(PATIENCE), 0, kind)
+
+
+@unittest.skipIf(URL, "the URL does not matter")
+class Ends(ClientCase):
+    """A client that ends before its command, which must not go on beside the next holder."""
+
+    def begin(self, **more):
+        clients = {kind: self.client(kind, self.name("-" + kind), **more) for kind in KINDS}
+        works = {kind: int(client.stdout.readline().split()[0]) for kind, client in clients.items()}
+        return clients, works, {kind: self.rival(self.name("-" + kind)) for kind in KINDS}
+
+    def assert_ended(self, clients, works, rivals, status):
+        for kind in KINDS:
+            ended = clients[kind].wait(PATIENCE)
+            self.assertFalse(alive(works[kind]), f"the command of {kind} goes on, and its lock will be another's")
+            if ended == 75:
+                raise NotInTime(f"{kind} lost its lock before")
+            self.assertEqual(ended, status, kind)
+            self.assertEqual(rivals[kind].wait(PATIENCE), 0, kind)
+
+    def test_refused(self):
+        token = self.reload("add", "guest", "--role", "operate")
+        begun = self.begin(token=token)
+        self.reload("rm", "guest")
+        self.assert_ended(*begun, 1)
+
+    def test_terminated(self):
+        """The lease is given back: the rivals do not wait for its end."""
+        begun = self.begin(ttl_ms=LONG_MS / 4)
+        for client in begun[0].values():
+            client.terminate()
+        self.assert_ended(*begun, 143)
+
+    def test_terminated_in_the_queue(self):
+        self.hold(self.name())
+        clients = [self.client(kind, self.name()) for kind in KINDS]
+        wait_until(lambda: len(self.daemon.get("/v1/locks/" + self.name()).json["waiters"]) == len(KINDS), "the clients to wait")
+        for client in clients:
+            client.terminate()
+        for kind, client in zip(KINDS, clients):
+            self.assertEqual(client.wait(PATIENCE), 143, kind)
+
+    def test_a_command_that_is_not_there(self):
+        clients = {kind: self.client(kind, self.name("-" + kind), ("/not/there",), ttl_ms=LONG_MS / 4) for kind in KINDS}
+        for kind, client in clients.items():
+            self.assertEqual(client.wait(PATIENCE), 127, kind)
+            self.await_free(self.name("-" + kind))
+
+    def test_a_proxy_without_a_daemon(self):
+        """What it answers is no JSON: the clients ask the next daemon."""
+
+        class Proxy(http.server.BaseHTTPRequestHandler):
+            def do_POST(self):
+                self.send_response(502)
+                self.end_headers()
+                self.wfile.write(b"<h1>Bad Gateway</h1>")
+
+            def log_message(self, *_):
+                pass
+
+        proxy = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Proxy)
+        self.addCleanup(proxy.server_close)
+        threading.Thread(target=proxy.serve_forever, daemon=True).start()
+        self.addCleanup(proxy.shutdown)
+        for kind in KINDS:
+            client = self.client(kind, self.name("-" + kind), ("true",), urls=[f"http://127.0.0.1:{proxy.server_port}"])
+            self.assertEqual(client.wait(PATIENCE), 0, client.stderr.read() if client.returncode else kind)
 
 
 if __name__ == "__main__":
