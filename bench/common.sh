@@ -41,10 +41,12 @@ servers_stop() {
 # nodes_start: five servers that have never granted a lock and so vote at once, with `nodes`
 # as their ports and `node_pids` as their ids.
 nodes_start() {
+    local run
     nodes=() node_pids=()
     for _ in 1 2 3 4 5; do
         server_start
-        redis-cli -p "$port" HSET dibs:node run - durable 1 >/dev/null
+        run=$(redis-cli -p "$port" INFO server | sed -n 's/^run_id:\([0-9a-f]*\).*/\1/p')
+        redis-cli -p "$port" HSET dibs:node run "$run" >/dev/null
         nodes+=("$port") node_pids+=("$server")
     done
 }

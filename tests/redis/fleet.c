@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -31,8 +32,18 @@ static bool make_clock(fleet_node *nd)
 
 bool fleet_vouch(fleet_node *nd)
 {
-    return server_tell(&nd->sv, "HSET", "dibs:node", "run", "-", "durable", "1",
-                       NULL);
+    char *info = server_ask(&nd->sv, "INFO", "server", NULL);
+    char *run = info ? strstr(info, "run_id:") : NULL;
+    bool done = false;
+
+    if (run) {
+        run += strlen("run_id:");
+        run[strcspn(run, "\r\n")] = '\0';
+        done = server_tell(&nd->sv, "HSET", "dibs:node", "run", run, "durable",
+                           "1", NULL);
+    }
+    free(info);
+    return done;
 }
 
 static bool start_node(fleet_node *nd, const char *host, bool durable)

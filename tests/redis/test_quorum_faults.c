@@ -297,9 +297,9 @@ static void flushed_nodes_sit_out(void **state)
 
 /* Three of five lose a lease, and keep their note of an earlier run, which the client
  * that asks has learned from them as well: the new run must not pass for that one. */
-static void nodes_that_lost_their_latest_grants_sit_out(void **state)
+static void
+expect_late_grants_sat_out(quorum *q, void (*lose)(quorum *q, size_t node))
 {
-    quorum *q = *state;
     dibs_lock *next = short_lock(q->one, "a");
     dibs_lock *held = world_lock(q->other, "a",
                                  DIBS_LOCK_OPTS(.ttl_ms = TTL_MS,
@@ -314,18 +314,40 @@ static void nodes_that_lost_their_latest_grants_sit_out(void **state)
         CHECK(DIBS_OK, dibs_lock_release(next, err));
         quorum_await_holding(q, "a", 0);
     }
+    for (size_t i = 0; i < 3; i++)
+        assert_true(server_tell(&q->fl.nodes[i].sv, "SAVE", NULL));
     CHECK(DIBS_OK, world_try_until(held, WORLD_BOUND_MS));
     fence = dibs_lock_fence(held);
     until = end_of(held);
     quorum_await_holding(q, "a", QUORUM_NODES);
     for (size_t i = 0; i < 3; i++)
-        quorum_restart_noted(q, i);
+        lose(q, i);
     CHECK(DIBS_OK, world_try_until(next, WORLD_BOUND_MS));
     assert_true(dibsx_now() >= until);
     assert_true(dibs_lock_fence(next) > fence);
     CHECK(DIBS_OK, dibs_lock_release(next, err));
     dibs_lock_free(held);
     dibs_lock_free(next);
+}
+
+static void nodes_that_lost_their_latest_grants_sit_out(void **state)
+{
+    expect_late_grants_sat_out(*state, quorum_restart_noted);
+}
+
+static void restart_from_snapshot(quorum *q, size_t node)
+{
+    server *sv = &q->fl.nodes[node].sv;
+
+    server_kill(sv);
+    sv->aof = false;
+    assert_true(server_restart(sv));
+}
+
+/* Each grant was in their append-only files, but they were started without these. */
+static void durable_nodes_that_begin_with_a_snapshot_sit_out(void **state)
+{
+    expect_late_grants_sat_out(*state, restart_from_snapshot);
 }
 
 static int64_t wall_us(void)
@@ -506,6 +528,7 @@ int main(int argc, char **argv)
         QUORUM_TEST_FORGETFUL(emptied_nodes_sit_out_whatever_their_uptime),
         QUORUM_TEST_FORGETFUL(flushed_nodes_sit_out),
         QUORUM_TEST_FORGETFUL(nodes_that_lost_their_latest_grants_sit_out),
+        QUORUM_TEST(durable_nodes_that_begin_with_a_snapshot_sit_out),
         QUORUM_TEST(a_node_whose_clock_is_set_back_sits_out),
         QUORUM_TEST(restarted_nodes_remember),
         QUORUM_TEST(missing_nodes_are_filled_in),

@@ -20,9 +20,10 @@ end
 -- A node that was started, or emptied, since the last ask votes once every lease
 -- that it may have forgotten has ended. The wait counts from this ask: the uptime
 -- of the server follows its wall clock, which may have been set since the start. A
--- node that wrote everything down has forgotten nothing.
-local function first_vote(kept, durable, longest_ms)
-    if kept and durable == '1' then
+-- node that wrote everything down has forgotten nothing, if it does so in this run
+-- as well: otherwise it may have begun with an older snapshot.
+local function first_vote(was_durable, durable, longest_ms)
+    if was_durable == '1' and durable == '1' then
         return 0
     end
     return now + longest_ms * 1000
@@ -41,7 +42,7 @@ local function may_vote(node, voter_run, durable, longest_ms)
         return STALE
     end
     if at[1] ~= run then
-        votes_from = math.max(votes_from, first_vote(at[1], at[4], longest))
+        votes_from = math.max(votes_from, first_vote(at[4], durable, longest))
     end
     if now < seen - BACK_MS * 1000 then
         votes_from = now + longest * 1000
