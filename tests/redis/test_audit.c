@@ -92,6 +92,17 @@ static void a_server_that_forgets_is_said_so(void **state)
     assert_true(lk.advised);
 }
 
+static void a_server_that_puts_flushes_off_is_said_so(void **state)
+{
+    world *w = *state;
+    look lk;
+
+    tell(w, "no-appendfsync-on-rewrite", "yes");
+    lk = look_at(w->one, "persistence");
+    assert_int_equal(lk.severity, DIBS_CAUTION);
+    assert_true(lk.advised);
+}
+
 static void a_replica_is_no_place_for_locks(void **state)
 {
     world *w = *state;
@@ -123,6 +134,7 @@ int main(void)
         WORLD_TEST(a_server_that_is_set_well_is_fine),
         WORLD_TEST(strict_refuses_a_server_that_evicts),
         WORLD_TEST_FORGETFUL(a_server_that_forgets_is_said_so),
+        WORLD_TEST(a_server_that_puts_flushes_off_is_said_so),
         WORLD_TEST(a_replica_is_no_place_for_locks),
         WORLD_TEST(a_server_that_lacks_its_replicas_is_said_so),
     };

@@ -87,6 +87,47 @@ static void a_free_name_is_granted_the_short_way(void **state)
     dibs_lock_free(lock);
 }
 
+/* How many nodes are noted to flush every write. */
+static size_t noted_durable(quorum *q)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < q->fl.count; i++) {
+        char *noted = server_ask(&q->fl.nodes[i].sv, "HGET", "dibs:node",
+                                 "durable", NULL);
+
+        assert_non_null(noted);
+        count += strcmp(noted, "1") == 0;
+        free(noted);
+    }
+    return count;
+}
+
+static void set_everywhere(quorum *q, const char *setting, const char *value)
+{
+    for (size_t i = 0; i < q->fl.count; i++)
+        assert_true(server_tell(&q->fl.nodes[i].sv, "CONFIG", "SET", setting,
+                                value, NULL));
+}
+
+static void nodes_that_put_flushes_off_are_not_durable(void **state)
+{
+    quorum *q = *state;
+    dibs_lock *lock = short_lock(q->one, "a"), *next;
+    dibs_client *late;
+
+    take_again(q, lock);
+    assert_int_equal(noted_durable(q), QUORUM_NODES);
+    set_everywhere(q, "no-appendfsync-on-rewrite", "yes");
+    late = world_client(q->url, 2000);
+    next = short_lock(late, "a");
+    take_again(q, next);
+    assert_int_equal(noted_durable(q), 0);
+    dibs_lock_free(lock);
+    dibs_lock_free(next);
+    dibs_close(late);
+}
+
 /* A connection through a proxy may outlive the run of the server: there the server
  * itself is asked each time. */
 static void the_short_way_is_for_direct_connections(void **state)
@@ -633,6 +674,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         QUORUM_TEST(a_lock_is_on_all_nodes_under_one_fence),
         QUORUM_TEST(a_free_name_is_granted_the_short_way),
+        QUORUM_TEST(nodes_that_put_flushes_off_are_not_durable),
         QUORUM_TEST(the_short_way_is_for_direct_connections),
         QUORUM_TEST_FORGETFUL(
             a_run_is_known_on_the_connection_it_was_learned_on),

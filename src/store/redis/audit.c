@@ -220,10 +220,17 @@ static dibs_status report_eviction(const report *rp, dibs_error *err)
     return DIBS_OK;
 }
 
-static void
-say_log(const report *rp, const char *fsync, const char *loading_advice)
+/* `put_off`: the server does not flush while it writes a snapshot or rewrites the
+ * file. */
+static void say_log(const report *rp, const char *fsync, bool put_off,
+                    const char *loading_advice)
 {
-    if (strcmp(fsync, "always") == 0)
+    if (strcmp(fsync, "always") == 0 && put_off)
+        dibs__audit_tell(&rp->to, DIBS_CAUTION, "persistence",
+                         "set no-appendfsync-on-rewrite to no: a power cut may "
+                         "lose what was written meanwhile",
+                         "append-only file, always but while it is rewritten");
+    else if (strcmp(fsync, "always") == 0)
         dibs__audit_tell(&rp->to, DIBS_FINE, "persistence", NULL,
                          "append-only file, always");
     else if (strcmp(fsync, "no") == 0)
@@ -241,16 +248,18 @@ static dibs_status report_persistence(const report *rp, dibs_error *err)
 {
     const char *advice = "set appendonly to yes: after a restart, locks that "
                          "are still believed in may be granted again";
-    char log[TEXT_MAX], fsync[TEXT_MAX], save[TEXT_MAX];
+    char log[TEXT_MAX], fsync[TEXT_MAX], put_off[TEXT_MAX], save[TEXT_MAX];
     dibs_status rc = read_setting(rp, "appendfsync", fsync, err);
 
     info_of(rp, "aof_enabled", log);
+    if (rc == DIBS_OK)
+        rc = read_setting(rp, "no-appendfsync-on-rewrite", put_off, err);
     if (rc == DIBS_OK)
         rc = read_setting(rp, "save", save, err);
     if (rc != DIBS_OK)
         return rc;
     if (log[0] == '1')
-        say_log(rp, fsync, advice);
+        say_log(rp, fsync, strcmp(put_off, "yes") == 0, advice);
     else if (!log[0])
         dibs__audit_tell(&rp->to, DIBS_NOTE, "persistence",
                          "make sure that appendonly is yes",

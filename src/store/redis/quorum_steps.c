@@ -77,26 +77,30 @@ static bool has_text(const redisReply *reply, const char *text)
            strstr(reply->str, text) != NULL;
 }
 
-/* If the command is forbidden, the node counts as not durable. */
+/* If a command is forbidden, the node counts as not durable. */
 static dibs_status meet_persistence(dibs__redis *rd, dibsx_nsec deadline,
                                     dibs__voter *voter, dibs_error *err)
 {
-    static const char *const info[] = {"INFO", "persistence", NULL};
-    static const char *const fsync[] = {"CONFIG", "GET", "appendfsync", NULL};
-    redisReply *reply;
-    dibs_status rc = ask_server(rd, info, deadline, &reply, err);
+    static const struct {
+        const char *words[4], *says;
+    } asks[] = {
+        {{"INFO", "persistence"}, "aof_enabled:1"},
+        {{"CONFIG", "GET", "appendfsync"}, "always"},
+        {{"CONFIG", "GET", "no-appendfsync-on-rewrite"}, "no"},
+    };
+    dibs_status rc = DIBS_OK;
 
-    if (rc != DIBS_OK)
-        return rc;
-    voter->durable = has_text(reply, "aof_enabled:1");
-    dibs__reply_free(reply);
-    if (!voter->durable)
-        return rc;
-    rc = ask_server(rd, fsync, deadline, &reply, err);
-    if (rc != DIBS_OK)
-        return rc;
-    voter->durable = has_text(reply, "always");
-    dibs__reply_free(reply);
+    voter->durable = true;
+    for (size_t i = 0; i < sizeof(asks) / sizeof(asks[0]) && voter->durable;
+         i++) {
+        redisReply *reply;
+
+        rc = ask_server(rd, asks[i].words, deadline, &reply, err);
+        if (rc != DIBS_OK)
+            break;
+        voter->durable = has_text(reply, asks[i].says);
+        dibs__reply_free(reply);
+    }
     return rc;
 }
 
