@@ -128,6 +128,30 @@ static void nodes_that_put_flushes_off_are_not_durable(void **state)
     dibs_close(late);
 }
 
+/* A client that has seen them before goes on to vote the short way. */
+static void a_run_that_was_not_durable_stays_so(void **state)
+{
+    quorum *q = *state;
+    dibs_lock *early = short_lock(q->one, "a"), *late;
+    dibs_client *other;
+
+    take_again(q, early);
+    set_everywhere(q, "appendfsync", "everysec");
+    other = world_client(q->url, 2000);
+    late = short_lock(other, "a");
+    take_again(q, late);
+    assert_int_equal(noted_durable(q), 0);
+    set_everywhere(q, "appendfsync", "always");
+    for (int i = 0; i < 2; i++) {
+        take_again(q, early);
+        assert_int_equal(noted_durable(q), 0);
+    }
+    IN_TIME(with_full_rule(q) == 0);
+    dibs_lock_free(early);
+    dibs_lock_free(late);
+    dibs_close(other);
+}
+
 /* A connection through a proxy may outlive the run of the server: there the server
  * itself is asked each time. */
 static void the_short_way_is_for_direct_connections(void **state)
@@ -675,6 +699,7 @@ int main(int argc, char **argv)
         QUORUM_TEST(a_lock_is_on_all_nodes_under_one_fence),
         QUORUM_TEST(a_free_name_is_granted_the_short_way),
         QUORUM_TEST(nodes_that_put_flushes_off_are_not_durable),
+        QUORUM_TEST(a_run_that_was_not_durable_stays_so),
         QUORUM_TEST(the_short_way_is_for_direct_connections),
         QUORUM_TEST_FORGETFUL(
             a_run_is_known_on_the_connection_it_was_learned_on),

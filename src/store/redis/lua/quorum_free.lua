@@ -17,7 +17,7 @@ local proposed, ahead = tonumber(fence), now + AHEAD_MS * 1000
 local from, seen = tonumber(at[2] or now), tonumber(at[5] or ahead)
 
 -- All that quorum_grant would write there, but for the time that was seen, is there.
-if at[1] ~= ARGV[1] or at[4] ~= ARGV[2] or
+if at[1] ~= ARGV[1] or at[4] ~= ARGV[2] and at[4] ~= '0' or
    at[3] ~= ARGV[3] and tonumber(at[3] or 0) < tonumber(ARGV[3]) or
    from >= now or now < seen - BACK_MS * 1000 or proposed > ahead or
    proposed < from or call('EXISTS', KEYS[1], KEYS[2]) > 0 then

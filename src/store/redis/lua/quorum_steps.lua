@@ -31,7 +31,8 @@ end
 
 -- The status of a vote: OK, STALE when the asker means an earlier run of the
 -- server, or REFUSED. If the clock was set back it had been ahead, and leases have
--- ended too early.
+-- ended too early. An asker may have looked at the settings before they were changed:
+-- a run that was not durable once is not.
 local function may_vote(node, voter_run, durable, longest_ms)
     local at = call('HMGET', node, 'run', 'from', 'longest', 'durable', 'seen')
     local longest = math.max(tonumber(longest_ms), tonumber(at[3] or 0))
@@ -43,6 +44,8 @@ local function may_vote(node, voter_run, durable, longest_ms)
     end
     if at[1] ~= run then
         votes_from = math.max(votes_from, first_vote(at[4], durable, longest))
+    elseif at[4] == '0' then
+        durable = '0'
     end
     if now < seen - BACK_MS * 1000 then
         votes_from = now + longest * 1000
