@@ -268,6 +268,43 @@ static void when_the_lease_runs_out_the_advisory_lock_is_free(void **state)
     dibs_close(cl);
 }
 
+/* The session has ended, and no other can be had: connections of before still serve.
+ * What the store has granted by then is given back. */
+static void without_a_session_no_lease_is_left(void **state)
+{
+    dibsx_nsec until = dibsx_after_ms(dibsx_now(), PG_BOUND_MS);
+    dibs_client *cl = open_advised();
+    dibs_lock *lock = world_lock(cl, "a", NULL);
+    dibs_error why = {0};
+    dibs_status rc;
+
+    (void)state;
+    CHECK(DIBS_OK, dibs_lock_try(lock, err));
+    CHECK(DIBS_OK, dibs_lock_release(lock, err));
+    assert_true(pg_tell(&world_sv, "UPDATE dibs.meta SET version = version + "
+                                   "1000"));
+    assert_true(pg_tell(&world_sv,
+                        "SELECT pg_terminate_backend(pid, 5000) FROM "
+                        "pg_stat_activity WHERE query LIKE "
+                        "'%pg_advisory_unlock%' AND pid <> "
+                        "pg_backend_pid()"));
+    /* The first to ask the session may be the one that learns of its end. */
+    do
+        rc = dibs_lock_try(lock, &why);
+    while (rc == DIBS_UNKNOWN && dibsx_now() < until);
+    print_message("%s: %s\n", dibs_status_name(rc), why.message);
+    assert_int_equal(pg_number(&world_sv, "SELECT count(*) FROM dibs.lease"),
+                     0);
+    assert_true(pg_tell(&world_sv, "UPDATE dibs.meta SET version = version - "
+                                   "1000"));
+    assert_status(rc, DIBS_REFUSED);
+    assert_non_null(strstr(why.message, "advisory"));
+    CHECK(DIBS_OK, dibs_lock_try(lock, err));
+    CHECK(DIBS_OK, dibs_lock_release(lock, err));
+    dibs_lock_free(lock);
+    dibs_close(cl);
+}
+
 static void what_it_cannot_do_is_refused(void **state)
 {
     dibs_client *cl = open_advised();
@@ -292,6 +329,7 @@ int main(void)
         cmocka_unit_test(with_the_session_the_lease_is_lost),
         cmocka_unit_test(with_the_lease_the_advisory_lock_is_gone),
         cmocka_unit_test(when_the_lease_runs_out_the_advisory_lock_is_free),
+        cmocka_unit_test(without_a_session_no_lease_is_left),
         cmocka_unit_test(what_it_cannot_do_is_refused),
     };
 

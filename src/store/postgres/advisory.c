@@ -282,22 +282,27 @@ drop_key(dibs__pg_advisory *adv, const char *owner, dibsx_nsec deadline)
     pthread_mutex_unlock(&adv->mutex);
 }
 
+/* Gives back the lease of an owner that cannot have the advisory lock. */
+static bool
+return_lease(struct dibs__store *st, const dibs__ask *ask, dibsx_nsec deadline)
+{
+    dibs__leave leave = {.name = ask->name, .owner = ask->owner};
+    dibs_status rc = dibs__pg_release(st, &leave, deadline, NULL);
+
+    return rc == DIBS_OK || rc == DIBS_LOST;
+}
+
 /* The owner has the lease, another session the advisory lock. */
 static dibs_status
 refuse_key(struct dibs__store *st, const dibs__ask *ask, dibsx_nsec deadline,
            dibs__answer *ans, dibs_error *err)
 {
     bool queue = (ask->flags & DIBS__ASK_QUEUE) != 0;
-    dibs__leave leave = {.name = ask->name, .owner = ask->owner};
-    dibs_status rc;
 
-    if (!queue) {
-        rc = dibs__pg_release(st, &leave, deadline, err);
-        if (rc != DIBS_OK && rc != DIBS_LOST)
-            return dibsx_fail(err, DIBS_UNKNOWN,
-                              "another has the advisory lock, and the lease "
-                              "could not be given back");
-    }
+    if (!queue && !return_lease(st, ask, deadline))
+        return dibsx_fail(err, DIBS_UNKNOWN,
+                          "another has the advisory lock, and the lease could "
+                          "not be given back");
     ans->queued = queue;
     ans->claim = false;
     ans->left_ms = AGAIN_MS;
@@ -329,9 +334,11 @@ advised_acquire(struct dibs__store *st, const dibs__ask *ask,
         return DIBS_OK;
     if (rc == DIBS_BUSY)
         return refuse_key(st, ask, deadline, ans, err);
-    return dibsx_fail_at(err, rc == DIBS_REFUSED ? rc : DIBS_UNKNOWN,
-                         why.origin, "cannot take the advisory lock: %s",
-                         why.message);
+    /* A refusal says that nothing has changed. */
+    if (rc != DIBS_REFUSED || !return_lease(st, ask, deadline))
+        rc = DIBS_UNKNOWN;
+    return dibsx_fail_at(err, rc, why.origin,
+                         "cannot take the advisory lock: %s", why.message);
 }
 
 static dibs_status
