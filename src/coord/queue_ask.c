@@ -390,9 +390,10 @@ void dibs__ask_drive(dibs_queue *q)
         pthread_mutex_lock(&cl->mutex);
         take_answer(q, sent_at, rc, &err);
     }
-    q->driving = false;
+    /* To leave lets the mutex go, and a queue that nobody drives can be freed then. */
     if (q->request.starved)
         dibs__ask_leave(q);
+    q->driving = false;
     dibs__tend_set(q);
     pthread_cond_broadcast(&cl->over);
 }
