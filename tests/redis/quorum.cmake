@@ -20,9 +20,12 @@ if(NOT DIBS_SANITIZE)
 endif()
 
 # quorum_test(NAME LABEL SOURCE...): a program that starts its own quorum.
+add_library(quorum_world STATIC quorum_world.c)
+target_include_directories(quorum_world PRIVATE ${PROJECT_SOURCE_DIR}/src)
+target_link_libraries(quorum_world PUBLIC redis_world redis_fleet)
 function(quorum_test name label)
-  redis_test(${name} ${label} quorum_world.c ${ARGN})
-  target_link_libraries(test_${name} PRIVATE redis_fleet)
+  redis_test(${name} ${label} ${ARGN})
+  target_link_libraries(test_${name} PRIVATE quorum_world)
 endfunction()
 
 quorum_test(quorum store)
