@@ -1,5 +1,7 @@
-/* main.c - runs the tests of the public interface on one store, or those whose
- * names are like a pattern: test_core [--locks | --nouns | PATTERN] URL. */
+/* main.c - runs the tests of the public interface on one store, a part of them, or those
+ * whose names are like a pattern.
+ *
+ *     test_core [--locks | --monitors | --nouns | PATTERN] URL */
 /* SPDX-License-Identifier: MIT */
 #include "core.h"
 
@@ -72,13 +74,16 @@ static core_suite *const locks[] = {core_client_tests,
                                     core_guard_tests,
                                     core_async_tests,
                                     core_threads_tests,
-                                    core_health_tests,
-                                    core_stats_tests,
-                                    core_viewer_tests,
-                                    core_monitor_tests,
-                                    core_monitor_trail_tests,
-                                    core_monitor_deadlock_tests,
                                     NULL};
+
+/* How they are doing. */
+static core_suite *const monitors[] = {core_health_tests,
+                                       core_stats_tests,
+                                       core_viewer_tests,
+                                       core_monitor_tests,
+                                       core_monitor_trail_tests,
+                                       core_monitor_deadlock_tests,
+                                       NULL};
 
 /* All other nouns. */
 static core_suite *const nouns[] = {
@@ -91,9 +96,14 @@ static core_suite *const nouns[] = {
     core_killed_tests,      core_jobs_tests,
     core_jobs_sweep_tests,  NULL};
 
-static int run_suites(core_suite *const *suites)
+/* A part that is not `only` is left out; "" leaves out none. */
+static int
+run_suites(const char *name, core_suite *const *suites, const char *only)
 {
     int failed = 0;
+
+    if (*only && strcmp(only, name) != 0)
+        return 0;
 
     for (; *suites; suites++)
         failed += (*suites)();
@@ -107,15 +117,17 @@ int main(int argc, char **argv)
 
     child_play(argc, argv, parts);
     if (argc != 2 && argc != 3) {
-        fprintf(stderr, "usage: test_core [--locks | --nouns | PATTERN] URL\n");
+        fprintf(stderr, "usage: test_core [--locks | --monitors | --nouns | "
+                        "PATTERN] URL\n");
         return 2;
     }
     core_url = argv[argc - 1];
-    if (*part && *part != '-')
+    if (*part && *part != '-') {
         cmocka_set_test_filter(part);
-    if (strcmp(part, "--nouns") != 0)
-        failed += run_suites(locks);
-    if (strcmp(part, "--locks") != 0)
-        failed += run_suites(nouns);
+        part = "";
+    }
+    failed += run_suites("--locks", locks, part);
+    failed += run_suites("--monitors", monitors, part);
+    failed += run_suites("--nouns", nouns, part);
     return failed ? 1 : 0;
 }

@@ -28,7 +28,7 @@ if(NOT DIBS_SANITIZE MATCHES thread)
   # As the user that the documents describe, which has every right that a step needs.
   on_redis(contract_redis_acl contract contract --acl ${redis_acl} contract:)
 endif()
-foreach(part locks nouns)
+foreach(part IN LISTS core_parts)
   dibs_test(core_redis_${part} "core;redis" with_redis -- $<TARGET_FILE:test_core> --${part})
 endforeach()
 # suites_on(TOPOLOGY): the contract and the core on more than one server. Sanitizers
@@ -36,18 +36,16 @@ endforeach()
 function(suites_on topology)
   if(NOT DIBS_SANITIZE)
     on_redis(contract_redis_${topology} contract contract --${topology})
-    foreach(part locks nouns)
+    # The contract has the steps, and the core is the same on every store.
+    foreach(part IN LISTS core_parts)
       dibs_test(core_redis_${topology}_${part} "core;redis" with_redis --${topology} --
                 $<TARGET_FILE:test_core> --${part})
+      dibs_long(core_redis_${topology}_${part})
     endforeach()
   endif()
 endfunction()
 
 suites_on(cluster)
-if(NOT DIBS_SANITIZE)
-  # The contract has the steps on a cluster, and the core is the same on every store.
-  dibs_long(core_redis_cluster_locks core_redis_cluster_nouns)
-endif()
 
 # redis_test(NAME LABEL SOURCE...): a program that starts its own servers.
 add_library(redis_world STATIC redis_world.c stage.c)

@@ -2,7 +2,7 @@
 # are in tests/chaos; of these, `make chaos` counts lossy ones.
 suites_on(sentinel)
 if(NOT DIBS_SANITIZE)
-  dibs_long(contract_redis_sentinel core_redis_sentinel_locks core_redis_sentinel_nouns)
+  dibs_long(contract_redis_sentinel)
 endif()
 
 redis_test(sentinel store)
