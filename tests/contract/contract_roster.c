@@ -491,7 +491,7 @@ static void a_party_that_dies_breaks_the_generation(void **state)
 static void the_dead_break_one_generation(void **state)
 {
     contract *t = *state;
-    const int64_t ttl_ms = contract_brief_ms(50);
+    const int64_t ttl_ms = contract_brief_ms(200);
     member dead[4], b = party_of(t, 1, 5);
 
     for (size_t i = 0; i < 4; i++) {
