@@ -157,6 +157,13 @@ check_sizes() {
     }' "${sources[@]}"
 }
 
+# In other languages; a file that others wrote has what it has.
+check_lengths() {
+    find src tests tools bench web examples spec -path web/vendor -prune -o -type f \
+        -regex '.*\.\(py\|sh\|js\|css\|lua\|sql\|hpp\|cpp\|pml\|cmake\)' -exec awk '
+        FNR > 1000 { print FILENAME ": more than 1000 lines"; nextfile }' {} +
+}
+
 # Half of the functions of src/ under 18 lines, half of its files under 300.
 check_medians() {
     local functions files
@@ -207,6 +214,7 @@ check_leftovers() {
     check_includes
     check_banned
     check_sizes
+    check_lengths
     check_medians
     check_heads
     check_words || true

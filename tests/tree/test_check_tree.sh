@@ -92,6 +92,8 @@ caught src/base/planted.c 'the function has 84 lines' <<<"${head}int f(void)
 $(lines 81)
 }"
 caught src/base/planted.c 'lines, more than 1000' <<<"$head$(lines 1000)"
+caught tests/e2e/planted.py ': more than 1000 lines' <<<"# planted.py
+$(lines 1000)"
 caught src/base/planted.h 'a private header of 152 lines' <<<"${head/planted.c/planted.h}$(lines 150)"
 caught examples/planted.c 'an example of 62 lines' <<<"$head$(lines 60)"
 caught src/base/planted.c 'does not begin with' <<<'/* SPDX-License-Identifier: MIT */'
