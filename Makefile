@@ -42,11 +42,11 @@ test-bookworm: ## the same on a fresh bookworm
 test-busy: ## make test in clean clones beside four busy loops (RUNS=5 LOOPS=4)
 	@tools/busy.sh $(or $(RUNS),5) $(or $(LOOPS),4)
 
-bench: ## measure locks, wake-ups, coordination and `dibs run`, beside the least they can cost
+bench: ## measure locks, wake-ups, coordination and `dibs run`, beside the least they can cost (JSON=1: a row a line)
 	@tools/install-packages.sh build test
 	@$(call configure,bench,build/bench)
 	@cmake --build build/bench --target bench -- --quiet
-	@bench/run.sh build/bench
+	@bench/run.sh build/bench $(if $(JSON),--json)
 
 bench-peers: ## measure locks and queues beside those of others, which are installed below build/bench
 	@tools/install-packages.sh build test

@@ -4,6 +4,23 @@
 # The script calls servers_stop when it ends.
 servers=()
 : "${work:?}" "${repeats:=1}"
+quick='' json=''
+
+# options [--quick] [--json]: into `quick` and `json`; the latter makes a line of JSON of each row.
+# shellcheck disable=SC2034 # the scripts read it
+options() {
+    local option
+    for option in "$@"; do
+        case $option in
+            --quick) quick=1 ;;
+            --json) json=1 ;;
+            *)
+                echo "bench: there is no option $option; there are --quick and --json" >&2
+                exit 2
+                ;;
+        esac
+    done
+}
 
 # Starts a server on `port`, with the id `server`. One that found its port taken ends at
 # once, and another is tried. It has a session of its own, as a service does: Linux shares
@@ -74,16 +91,64 @@ repeated() {
     medians "$work/rows"
 }
 
-# row WHAT PER_SECOND P50 P95 P99 MEASURED LIMIT TARGET: times in microseconds;
-# without a TARGET there is none to meet, and one with >= is to be reached.
-row() {
-    local verdict=
-    [ -z "$8" ] || verdict=$(awk -v m="$6" -v t="$7" -v least="${8%%[!>]*}" '
-        BEGIN { print (least ? m >= t : m <= t) ? "met" : "missed" }')
-    printf '%-34s %10s %9s %9s %9s   %-14s %s\n' "$1" "$2" "$3" "$4" "$5" "$8" "$verdict"
+# once COMMAND...: one run alone, which has no spread.
+once() {
+    repeats=1 repeated "$@"
 }
 
-# heading: above the rows.
+# spread MEDIAN: the least and the greatest of the repeats that it is the median of.
+spread() {
+    [ -s "$work/rows" ] || return 0
+    awk -v median="$1" '
+        { for (c = 1; c <= NF; c++) cell[NR, c] = $c; columns = NF }
+        END {
+            for (c = 1; c <= columns && NR > 1; c++) {
+                least = most = cell[1, c]
+                for (i = found = 0; ++i <= NR;) {
+                    found = found || cell[i, c] == median
+                    if (cell[i, c] + 0 < least + 0) least = cell[i, c]
+                    if (cell[i, c] + 0 > most + 0) most = cell[i, c]
+                }
+                if (found) { print least "-" most; exit }
+            }
+        }' "$work/rows"
+}
+
+# row WHAT PER_SECOND P50 P95 P99 MEASURED LIMIT TARGET: times in microseconds, or what the
+# heading says. Without a TARGET there is none to meet, and one with >= is to be reached. The
+# spread is that of MEASURED, without a target that of the first figure.
+row() {
+    local verdict='' figure=$6 range
+    [ -n "$8" ] || figure=${3:-$2}
+    range=$(spread "$figure")
+    [ -z "$8" ] || verdict=$(awk -v m="$6" -v t="$7" -v least="${8%%[!>]*}" '
+        BEGIN { print (least ? m >= t : m <= t) ? "met" : "missed" }')
+    if [ -n "$json" ]; then
+        json_row "$1" "$verdict" "$8" "$range" "${@:2:4}"
+        return
+    fi
+    printf '%-34s %10s %9s %9s %9s  %15s  %-14s %s\n' "$1" "$2" "$3" "$4" "$5" "$range" "$8" "$verdict"
+}
+
+# json_row WHAT VERDICT TARGET SPREAD FIGURE...: a figure has the name of its column.
+json_row() {
+    local at=0 figure
+    printf '{"work":"%s"' "$1"
+    for figure in "${@:5}"; do
+        [ -z "$figure" ] || printf ',"%s":%s' "${columns[at]// /_}" "$figure"
+        at=$((at + 1))
+    done
+    [ -z "$4" ] || printf ',"least":%s,"most":%s' "${4%-*}" "${4#*-}"
+    [ -z "$3" ] || printf ',"target":"%s","met":%s' "$3" "$([ "$2" = met ] && echo true || echo false)"
+    echo '}'
+}
+
+# heading COLUMN...: above rows.
 heading() {
-    printf '%-34s %10s %9s %9s %9s   %-14s\n' "" "per second" "p50 us" "p95 us" "p99 us" target
+    columns=("$@" "" "" "")
+    [ -n "$json" ] ||
+        printf '\n%-34s %10s %9s %9s %9s  %15s  %-14s\n' "" "${columns[@]:0:4}" spread target
+}
+times() {
+    heading "per second" "p50 us" "p95 us" "p99 us"
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # coord.sh - measures latches, barriers, limits, breakers and elections beside the targets.
 #
-#   bench/coord.sh BUILD [--quick]
+#   bench/coord.sh BUILD [--quick] [--json]
 #
 # Starts a redis-server and PostgreSQL clusters of its own, on free ports of this machine.
 # bench/bench_coord.c, bench_crowd.c, bench_cost.c and bench_postgres.c say what a row is.
@@ -10,25 +10,25 @@ build=${1:?build folder}
 here=$(dirname "$0")
 repeats=3 blocks=100 crew_blocks=20 rounds=50 wakes=10 terms=10 reports=20000
 crowds=(100 1000 5000) parties=5000 pg_blocks=30 pg_crew_blocks=10 pg_options=('' --durable)
-if [ "${2:-}" = --quick ]; then
-    repeats=1 blocks=5 crew_blocks=2 rounds=10 wakes=3 terms=1 reports=1000
-    crowds=(100 200) parties=200 pg_blocks=3 pg_crew_blocks=1 pg_options=('')
-fi
-if [ ! -x "$build/bench/bench_coord" ]; then
-    echo "redis: not built"
-    exit
-fi
 work=$(mktemp -d)
 # shellcheck source=bench/common.sh
 . "$here/common.sh"
 trap 'servers_stop; rm -rf "$work"' EXIT
+options "${@:2}"
+if [ -n "$quick" ]; then
+    repeats=1 blocks=5 crew_blocks=2 rounds=10 wakes=3 terms=1 reports=1000
+    crowds=(100 200) parties=200 pg_blocks=3 pg_crew_blocks=1 pg_options=('')
+fi
+if [ ! -x "$build/bench/bench_coord" ]; then
+    echo "redis: not built" >&2
+    exit
+fi
 server_start
 url=redis://127.0.0.1:$port
 
 on_coord() { repeated "$build/bench/bench_coord" "$port" "$@"; }
-once() { repeats=1 repeated "$@"; }
 
-heading
+times
 read -r rate p50 p95 p99 our_rate our_p50 our_p95 our_p99 ratio < <(on_coord latch "$blocks")
 row "redis: bare INCR" "$rate" "$p50" "$p95" "$p99" 0 0 ""
 row "redis: count at a latch ($ratio x)" "$our_rate" "$our_p50" "$our_p95" "$our_p99" "$our_p50" 40 "p50 < 40 us"
@@ -39,7 +39,7 @@ wake() {
     [ "$processes" -eq 1 ] || where=", $processes processes"
     if ! read -r bare p50 ratio bare_heard heard rate commands \
         < <(once "$build/bench/bench_crowd" "$what" "$processes" "$waiters" "$wakes" "$url"); then
-        echo "$what, $waiters$where: no figure"
+        echo "$what, $waiters$where: no figure" >&2
         return
     fi
     row "PUBLISH, $waiters threads$where" "" "$bare" "" "" 0 0 ""
@@ -113,7 +113,7 @@ row "end of a term to on_lost" "" "$p50" "" "" 0 0 ""
 row "the same, latest" "" "$last" "" "" "$last" 20000 "<= 20 ms"
 
 if [ ! -x "$build/bench/bench_postgres" ]; then
-    echo "postgres: not built"
+    echo "postgres: not built" >&2
     exit
 fi
 for option in "${pg_options[@]}"; do
@@ -129,7 +129,7 @@ for option in "${pg_options[@]}"; do
     row "$where: tokens, 8 threads ($ratio x)" "$rate" "" "" "" "$rate" 8000 ">= 8,000/s"
     if ! read -r _ p50 _ _ _ rate _ \
         < <(on_postgres "$build/bench/bench_crowd" barrier 1 "$parties" "$((wakes / 3 + 1))"); then
-        echo "$where: $parties arrivals: no figure"
+        echo "$where: $parties arrivals: no figure" >&2
         continue
     fi
     took=$(awk -v n="$parties" -v r="$rate" 'BEGIN { printf "%.0f", n / r * 1e6 }')

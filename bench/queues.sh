@@ -2,24 +2,25 @@
 # queues.sh - measures queues by the public calls, beside the targets. bench/run.sh has their
 # steps and their memory.
 #
-#   bench/queues.sh BUILD [--quick]
+#   bench/queues.sh BUILD [--quick] [--json]
 #
 # Starts a redis-server of its own. bench/bench_queue_calls.c says what a row is.
 set -euo pipefail
 build=${1:?build folder}
 here=$(dirname "$0")
 repeats=3 calls=20000 calls32=5000 wakes=1000 waiting=(100 100000 1000000)
-if [ "${2:-}" = --quick ]; then
-    repeats=1 calls=200 calls32=64 wakes=20 waiting=(100 1000 5000)
-fi
-if [ ! -x "$build/bench/bench_queue_calls" ]; then
-    echo "queues: not built"
-    exit
-fi
 work=$(mktemp -d)
 # shellcheck source=bench/common.sh
 . "$here/common.sh"
 trap 'servers_stop; rm -rf "$work"' EXIT
+options "${@:2}"
+if [ -n "$quick" ]; then
+    repeats=1 calls=200 calls32=64 wakes=20 waiting=(100 1000 5000)
+fi
+if [ ! -x "$build/bench/bench_queue_calls" ]; then
+    echo "queues: not built" >&2
+    exit
+fi
 server_start
 url=redis://127.0.0.1:$port
 
@@ -32,7 +33,7 @@ rate() {
     row "redis: $1 ($ratio x)" "$ours" "" "" "" "$ratio" "$6" ">= $6 x bare"
 }
 
-heading
+times
 rate "push" "bare LPUSH" push 1 "$calls" 0.6
 rate "push, 32 threads" "32 XADD in flight" push 32 "$calls32" 1
 rate "reserve and ack" "bare RPOPLPUSH, LREM" work 1 "$calls" 1

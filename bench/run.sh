@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # run.sh - runs every benchmark and prints a table beside the targets.
 #
-#   bench/run.sh BUILD [--quick]
+#   bench/run.sh BUILD [--quick] [--json]
 #
-# Repeats each and takes the median of the repeats. A target that is missed is
+# Repeats each and takes the median of the repeats; "spread" is the range of what the target
+# is about. With --json each row is an object on a line of its own. A target that is missed is
 # shown and is no failure: the machine may be busy. Starts a PostgreSQL cluster and
 # redis-servers of its own, which write nothing to disk, on free ports of this
 # machine.
@@ -15,19 +16,20 @@ redis_blocks=100 crew_blocks=20 redis_locks=10000 pg_blocks=30 pg_crew_blocks=5
 queued=100000 tick_seconds=30 definitions=10000 idle_seconds=60
 calls=5000 bursts=("1000 1" "10000 2")
 renewed=(10000 100000) beside=(100000 1000000) handed=20000 lease_repeats=3 handoff_blocks=10 lines=(8 100)
-if [ "${2:-}" = --quick ]; then
+work=$(mktemp -d)
+# shellcheck source=bench/common.sh
+. "$here/common.sh"
+trap 'servers_stop; rm -rf "$work"' EXIT
+options "${@:2}"
+if [ -n "$quick" ]; then
     repeats=1 memory_pairs=5000 sqlite_pairs=1000 rounds=30 blocks=2
     redis_blocks=5 crew_blocks=2 redis_locks=500 pg_blocks=3 pg_crew_blocks=1
     renewed=(1000) beside=(10000) handed=2000 lease_repeats=1 handoff_blocks=1 lines=(8)
     queued=5000 tick_seconds=3 definitions=100 idle_seconds=3
     calls=200 bursts=("100 1")
 fi
-work=$(mktemp -d)
-# shellcheck source=bench/common.sh
-. "$here/common.sh"
-trap 'servers_stop; rm -rf "$work"' EXIT
 
-heading
+times
 read -r _ rate p50 p95 p99 < <(repeated "$build/bench/bench_lock" memory: "$memory_pairs")
 row "memory: acquire and release" "$rate" "$p50" "$p95" "$p99" "$p50" 10 "p50 < 10 us"
 read -r _ rate p50 p95 p99 < <(repeated "$build/bench/bench_lock" "sqlite:$work/dibs.db" "$sqlite_pairs")
@@ -40,7 +42,7 @@ read -r _ _ p50 p95 p99 < <(repeated "$build/bench/bench_wake" "sqlite:$work/dib
 row "sqlite: idle sticky holder yields" "" "$p50" "$p95" "$p99" "$p99" 5000 "p99 < 5 ms"
 read -r _ rate p50 p95 p99 < <(repeated "$build/bench/bench_lock" memory: 1000 check)
 row "check of a held lock" "$rate" "$p50" "$p95" "$p99" "$p50" 0.1 "p50 < 0.1 us"
-read -r _ ours theirs ratio < <("$here/bench_run.sh" "$build/dibs" "$blocks")
+read -r _ ours theirs ratio < <(once "$here/bench_run.sh" "$build/dibs" "$blocks")
 row "flock file true" "" "$theirs" "" "" 0 0 ""
 row "dibs run k -- true ($ratio x flock)" "" "$ours" "" "" "$ratio" 3 "<= 3 x flock"
 
@@ -66,7 +68,7 @@ if [ -x "$build/bench/bench_postgres" ]; then
         row "$where: 32 threads ($multiple x)" "$rate" "" "" "" "$multiple" 5 "$crew_target"
     done
 else
-    echo "postgres: not built"
+    echo "postgres: not built" >&2
 fi
 
 # The steps of queues, beside a bare driver that keeps items in a table, a list, a
@@ -83,7 +85,7 @@ queue_crew() {
     row "$1: $2 ($ratio x)" "$rate" "" "" "" "$ratio" "$6" "$7"
 }
 queue_bytes() {
-    read -r bare bytes ratio < <("${queue_on[@]}" memory "$queued" ${queue_url:+"$queue_url"})
+    read -r bare bytes ratio < <(once "${queue_on[@]}" memory "$queued" ${queue_url:+"$queue_url"})
     row "$1: $2 of 100 bytes" "$bare" "" "" "" 0 0 ""
     row "$1: item of 100 bytes ($ratio x)" "$bytes" "" "" "" "$bytes" "$3" "$4"
 }
@@ -102,7 +104,7 @@ if [ -x "$build/bench/bench_queue" ]; then
 fi
 
 if [ ! -x "$build/bench/bench_redis" ]; then
-    echo "redis: not built"
+    echo "redis: not built" >&2
     exit
 fi
 server_start
@@ -156,9 +158,9 @@ read -r rate p50 p95 p99 our_rate our_p50 our_p95 our_p99 ratio \
 row "quorum, 2 stopped: bare" "$rate" "$p50" "$p95" "$p99" 0 0 ""
 row "quorum, 2 stopped: pair ($ratio x)" "$our_rate" "$our_p50" "$our_p95" "$our_p99" "$ratio" 1.3 "<= 1.3 x bare"
 port=$one
-read -r rate p50 p95 p99 < <(python3 -B "$here/bench_jobs.py" "$build/dibs" "$port" late "$tick_seconds")
+read -r rate p50 p95 p99 < <(once python3 -B "$here/bench_jobs.py" "$build/dibs" "$port" late "$tick_seconds")
 row "redis: lateness of a tick" "$rate" "$p50" "$p95" "$p99" "$p99" 50000 "p99 < 50 ms"
-rate=$(python3 -B "$here/bench_jobs.py" "$build/dibs" "$port" idle "$definitions" "$idle_seconds")
+rate=$(once python3 -B "$here/bench_jobs.py" "$build/dibs" "$port" idle "$definitions" "$idle_seconds")
 row "redis: 3 idle nodes, $definitions jobs" "$rate" "" "" "" "$rate" 1 "<= 1 request/s"
 read -r started rate < <(repeated "$build/bench/bench_calls" "redis://127.0.0.1:$port" flow "$calls")
 row "redis: runs started" "$started" "" "" "" 0 0 ""
@@ -166,7 +168,7 @@ row "redis: runs of a function, 1 node" "$rate" "" "" "" "$rate" 2000 ">= 2000"
 for burst in "${bursts[@]}"; do
     read -r jobs count <<<"$burst"
     read -r rate p50 p95 p99 last \
-        < <(repeats=1 repeated "$build/bench/bench_calls" "redis://127.0.0.1:$port" burst "$jobs" "$count")
+        < <(once "$build/bench/bench_calls" "redis://127.0.0.1:$port" burst "$jobs" "$count")
     row "redis: $jobs jobs at once, nodes: $count" "$rate" "$p50" "$p95" "$p99" "$last" 5000000 "last <= 5 s"
 done
 
@@ -187,7 +189,7 @@ for threads in "${lines[@]}"; do
     row "redis: bare, us of the server" "" "$bare_cpu" "" "" 0 0 ""
     row "redis: us of the server, $commands commands" "" "$cpu" "" "" "$commands" 2.1 "<= 2.1 commands"
 done
-printf '\n%-34s %10s %9s %9s\n' "" "client ms" "commands" "leases a command"
+heading "client ms" commands "a command"
 for count in "${renewed[@]}"; do
     read -r scripts pipelined client ratio commands leases < <(on_leases renew "$count")
     row "redis: $count, bare scripts of 100" "$scripts" "" "" "" 0 0 ""
@@ -195,18 +197,17 @@ for count in "${renewed[@]}"; do
     row "redis: renew $count ($ratio x)" "$client" "$commands" "$leases" "" "$leases" 60 ">= 60 a command"
 done
 # What docs/performance.md calculates with.
-printf '\n%-34s %10s\n' "" "server us"
+heading "server us"
 on_server() { row "redis: $1" "$(repeats=$lease_repeats repeated "$build/bench/bench_cost" "$port" "$2" "$3")" "" "" "" 0 0 ""; }
 on_server "a pair" pair "$handed"
 on_server "a turn of 8 who wait" turn "$handed"
 on_server "the renewal of a lease" renew "$redis_locks"
 on_server "a second of a waiter" wait "$redis_locks"
-read -r keys all client < <("$build/bench/bench_redis" "$port" memory "$redis_locks")
-printf '\n%-34s %10s\n' "" "bytes"
+read -r keys all client < <(once "$build/bench/bench_redis" "$port" memory "$redis_locks")
+heading bytes
 row "redis: keys of a held lock" "$keys" "" "" "" 0 0 ""
 row "redis: server for a held lock" "$all" "" "" "" "$all" 400 "<= 400"
 row "redis: client for a held lock" "$client" "" "" "" 0 0 ""
 [ ! -x "$build/bench/bench_queue" ] || queue_bytes redis "entry of a list" 125 "<= 125"
-echo
 "$here/coord.sh" "$@"
 "$here/queues.sh" "$@"
