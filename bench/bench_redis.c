@@ -1,6 +1,7 @@
 /* bench_redis.c - locks on a Redis server, beside the bare driver.
  *
  *     bench_redis PORT pair BLOCKS     one thread, beside a bare hiredis loop
+ *     bench_redis PORT unix BLOCKS     the same on the unix socket of the server
  *     bench_redis PORT unawaited BLOCKS  one thread that does not wait for its releases,
  *                                      beside one that does
  *     bench_redis PORT crew BLOCKS     64 threads, beside that loop
@@ -22,7 +23,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { CREW = 64, BARE_PAIRS = 2000, FLYING = 16, LOCKER_PAIRS = 50 };
+enum {
+    CREW = 64,
+    BARE_PAIRS = 2000,
+    FLYING = 16,
+    LOCKER_PAIRS = 50,
+    SOCKET_PATH = 108
+};
 
 static void bare_pair(void *r)
 {
@@ -36,6 +43,18 @@ static void measure_pair(const ground *on, size_t blocks)
     measure_pairs(&(side){bare_pair, on->bare}, &(side){lock_pair, lock},
                   blocks);
     dibs_lock_free(lock);
+}
+
+static void measure_unix(const ground *on, size_t blocks)
+{
+    char path[SOCKET_PATH], url[SOCKET_PATH + 16];
+    ground near = {.bare = raw_open_unix(on->bare, path, sizeof(path))};
+
+    snprintf(url, sizeof(url), "redis+unix://%s", path);
+    near.client = client_open(url);
+    measure_pair(&near, blocks);
+    dibs_close(near.client);
+    raw_close(near.bare);
 }
 
 static void measure_unawaited(const ground *on, size_t blocks)
@@ -114,9 +133,13 @@ static void measure_memory(const ground *on, size_t count)
 int main(int argc, char **argv)
 {
     static const work list[] = {
-        {"pair", measure_pair},     {"unawaited", measure_unawaited},
-        {"crew", measure_threads},  {"async", measure_async},
-        {"memory", measure_memory}, {NULL, NULL},
+        {"pair", measure_pair},
+        {"unix", measure_unix},
+        {"unawaited", measure_unawaited},
+        {"crew", measure_threads},
+        {"async", measure_async},
+        {"memory", measure_memory},
+        {NULL, NULL},
     };
 
     return measure_work(argc, argv, list, 90000);

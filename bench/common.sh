@@ -30,7 +30,7 @@ server_start() {
     for try in 1 2 3 4 5; do
         port=$((20000 + RANDOM % 10000))
         mkdir -p "$work/redis"
-        setsid redis-server --port "$port" --bind 127.0.0.1 --save '' --appendonly no \
+        setsid redis-server --port "$port" --bind 127.0.0.1 --unixsocket "$work/redis/$port" --save '' --appendonly no \
             --dir "$work/redis" >"$work/redis/log" 2>&1 &
         server=$!
         servers+=("$server")

@@ -48,18 +48,36 @@ static void load_script(raw *r, const char *text, char sha[41])
     freeReplyObject(reply);
 }
 
-raw *raw_open(int port)
+static raw *raw_on(redisContext *context)
 {
     raw *r = calloc(1, sizeof(*r));
 
     if (!r)
         give_up("raw", "out of memory");
-    r->context = redisConnect("127.0.0.1", port);
+    r->context = context;
     if (!r->context || r->context->err)
         give_up("connect", r->context ? r->context->errstr : "out of memory");
     load_script(r, script, r->sha);
     load_script(r, renewal, r->renewal);
     return r;
+}
+
+raw *raw_open(int port)
+{
+    return raw_on(redisConnect("127.0.0.1", port));
+}
+
+raw *raw_open_unix(raw *r, char *path, size_t room)
+{
+    const char *where[] = {"CONFIG", "GET", "unixsocket"};
+    redisReply *reply = ask(r, 3, where);
+
+    if (reply->elements != 2 || reply->element[1]->len == 0 ||
+        reply->element[1]->len >= room)
+        give_up("unix socket", "the server has none, or one with a long path");
+    snprintf(path, room, "%s", reply->element[1]->str);
+    freeReplyObject(reply);
+    return raw_on(redisConnectUnix(path));
 }
 
 void raw_close(raw *r)

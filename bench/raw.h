@@ -11,6 +11,9 @@ typedef struct raw raw;
 
 /* Connects to a server of this machine. Close with raw_close(). */
 raw *raw_open(int port);
+
+/* Connects to its unix socket, whose path goes to `path`. */
+raw *raw_open_unix(raw *r, char *path, size_t room);
 void raw_close(raw *r);
 
 /* The least that a lock can cost: SET NX PX, then a script that deletes the key

@@ -112,6 +112,10 @@ read -r rate p50 p95 p99 our_rate our_p50 our_p95 our_p99 ratio \
     < <(repeated "$build/bench/bench_redis" "$port" pair "$redis_blocks")
 row "redis: bare hiredis pair" "$rate" "$p50" "$p95" "$p99" 0 0 ""
 row "redis: acquire, release ($ratio x)" "$our_rate" "$our_p50" "$our_p95" "$our_p99" "$ratio" 1.2 "<= 1.2 x bare"
+read -r rate p50 p95 p99 our_rate our_p50 our_p95 our_p99 ratio \
+    < <(repeated "$build/bench/bench_redis" "$port" unix "$redis_blocks")
+row "redis, unix socket: bare pair" "$rate" "$p50" "$p95" "$p99" 0 0 ""
+row "redis, unix socket: pair ($ratio x)" "$our_rate" "$our_p50" "$our_p95" "$our_p99" "$ratio" 1.2 "<= 1.2 x bare"
 read -r _ _ _ _ rate p50 p95 p99 ratio < <(repeated "$build/bench/bench_redis" "$port" unawaited "$redis_blocks")
 row "redis: release not awaited ($ratio x)" "$rate" "$p50" "$p95" "$p99" "$ratio" 0.75 "<= 0.75 x awaited"
 read -r _ rate multiple < <(repeated "$build/bench/bench_redis" "$port" crew "$crew_blocks")
