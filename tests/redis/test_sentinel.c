@@ -616,6 +616,30 @@ static void conversions_and_hand_overs_are_durable(void **state)
     dibs_lock_free(wanted);
 }
 
+/* A downgrade that is done and that the server refuses to confirm is not said to be
+ * undone: its owner would believe that it still writes alone. */
+static void an_unconfirmed_conversion_is_unknown(void **state)
+{
+    dibs_lock *lock = world_lock(sc.one, "unconfirmed",
+                                 DIBS_LOCK_OPTS(.durability = "wait:1"));
+    dibs_lock *reader = world_lock(sc.other, "unconfirmed",
+                                   DIBS_LOCK_OPTS(.mode = DIBS_SHARED));
+    dibs_status rc;
+
+    (void)state;
+    CHECK(DIBS_OK, dibs_lock_try(lock, err));
+    assert_true(
+        server_tell(primary(), "ACL", "SETUSER", "default", "-wait", NULL));
+    rc = dibs_lock_downgrade(lock, NULL);
+    assert_true(
+        server_tell(primary(), "ACL", "SETUSER", "default", "+wait", NULL));
+    assert_status(rc, DIBS_UNKNOWN);
+    CHECK(DIBS_OK, dibs_lock_try(reader, err));
+    CHECK(DIBS_OK, dibs_lock_downgrade(lock, err));
+    dibs_lock_free(reader);
+    dibs_lock_free(lock);
+}
+
 typedef struct sight {
     bool durable;
 } sight;
@@ -680,6 +704,7 @@ int main(void)
         SCENE_TEST(a_step_waits_for_replicas),
         SCENE_TEST(what_too_few_have_is_not_granted),
         SCENE_TEST(conversions_and_hand_overs_are_durable),
+        SCENE_TEST(an_unconfirmed_conversion_is_unknown),
         SCENE_TEST(others_see_how_durable_it_is),
         SCENE_TEST(what_too_few_have_of_a_queue_is_unknown),
         SCENE_TEST(a_push_that_replicas_have_survives),

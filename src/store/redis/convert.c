@@ -43,8 +43,8 @@ judge_reply(const dibs__conversion *conversion, const redisReply *reply,
     }
 }
 
-/* A conversion that too few replicas acknowledged is not undone: a retry is
- * answered as done, and waits for the replicas once more. */
+/* A conversion that too few replicas acknowledged, or that the server would not wait for,
+ * is not undone: a retry is answered as done, and waits for the replicas once more. */
 static dibs_status
 confirm_replicas(dibs__loan *loan, const dibs__conversion *conversion,
                  dibsx_nsec deadline, dibs__answer *ans, dibs_error *err)
@@ -55,13 +55,15 @@ confirm_replicas(dibs__loan *loan, const dibs__conversion *conversion,
         dibs__replica_wait_wait(loan, conversion->replicas, limit_ms, deadline,
                                 &ans->acked, err);
 
-    if (rc == DIBS_OK && ans->acked < conversion->replicas)
-        rc = dibsx_fail(err, DIBS_UNKNOWN,
-                        "the change of `" DIBS__NAME_SHOWN
-                        "` was acknowledged by %u of %u replicas",
-                        conversion->name, (unsigned)ans->acked,
-                        (unsigned)conversion->replicas);
-    return rc;
+    if (rc != DIBS_OK)
+        return dibsx_unanswered(err);
+    if (ans->acked >= conversion->replicas)
+        return DIBS_OK;
+    return dibsx_fail(err, DIBS_UNKNOWN,
+                      "the change of `" DIBS__NAME_SHOWN
+                      "` was acknowledged by %u of %u replicas",
+                      conversion->name, (unsigned)ans->acked,
+                      (unsigned)conversion->replicas);
 }
 
 dibs_status
