@@ -583,6 +583,55 @@ static void a_durable_lease_is_had_by_the_replica_of_its_slot(void **state)
     dibs_close(cl);
 }
 
+/* Durable locks, the first twelve on the master of the lowest slots, whose leases are
+ * renewed first, and the others elsewhere. */
+enum { LAGGING = 12, DURABLE = LAGGING + 3 };
+
+static void take_durable(dibs_client *cl, int node, dibs_lock *locks[DURABLE])
+{
+    int there = 0, elsewhere = LAGGING;
+
+    for (int i = 0; there < LAGGING || elsewhere < DURABLE; i++) {
+        char name[32];
+        dibs_lock **at = NULL;
+
+        snprintf(name, sizeof(name), "lagging-%d", i);
+        if (cluster_server_of(&cw, slot_of(name)) != node)
+            at = elsewhere < DURABLE ? &locks[elsewhere++] : NULL;
+        else if (there < LAGGING)
+            at = &locks[there++];
+        if (!at)
+            continue;
+        *at =
+            world_lock(cl, name,
+                       DIBS_LOCK_OPTS(.ttl_ms = 2000, .durability = "wait:1"));
+        CHECK(DIBS_OK, dibs_lock_try(*at, err));
+    }
+}
+
+static void replicas_that_lag_cost_the_leases_of_others_nothing(void **state)
+{
+    dibs_client *cl = world_client(cw_url, 5000);
+    dibs_lock *locks[DURABLE];
+    int node = cluster_server_of(&cw, 0);
+    server *replica = replica_of(cw.sv[node].port);
+    dibsx_nsec end;
+
+    (void)state;
+    take_durable(cl, node, locks);
+    server_pause(replica);
+    end = dibsx_after_ms(dibsx_now(), 5000);
+    while (dibsx_now() < end) {
+        for (int i = LAGGING; i < DURABLE; i++)
+            IN_TIME(dibs_lock_check(locks[i]) == DIBS_OK);
+        world_sleep_ms(20);
+    }
+    server_resume(replica);
+    for (int i = 0; i < DURABLE; i++)
+        dibs_lock_free(locks[i]);
+    dibs_close(cl);
+}
+
 /* Connections that are kept lead to the master of before. */
 static void a_durable_lease_follows_its_slot(void **state)
 {
@@ -818,6 +867,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_step_waits_for_replicas),
         cmocka_unit_test(a_new_cluster_is_waited_for),
         cmocka_unit_test(a_durable_lease_is_had_by_the_replica_of_its_slot),
+        cmocka_unit_test(replicas_that_lag_cost_the_leases_of_others_nothing),
         cmocka_unit_test(a_durable_lease_follows_its_slot),
         cmocka_unit_test(
             a_master_that_hangs_costs_the_leases_of_others_nothing),

@@ -39,7 +39,7 @@ static void run_on_one_server(dibs__renewing *rn)
         pc = dibs__renewing_piece_at(rn, &rn->entries[i]);
         if (pc.first->done)
             continue;
-        rc = dibs__renewing_run(rn, &pc, rn->deadline);
+        rc = dibs__renewing_run(rn, &pc, NULL, rn->deadline);
         if (rc != DIBS_OK)
             dibs__renewing_give_up(rn, &pc, rc);
     }

@@ -32,6 +32,7 @@ typedef struct dibs__renewal_entry {
     bool answered; /* of the first of a script: with an error, */
     bool stuck;    /* ... because its slot is being moved */
     bool done;
+    bool unconfirmed; /* replicas must acknowledge it still */
 } dibs__renewal_entry;
 
 /* A script: entries that are next to each other. */
@@ -75,21 +76,24 @@ dibs__renewing_piece_at(const dibs__renewing *rn, dibs__renewal_entry *first);
 void dibs__renewing_send_to(dibs__renewing *rn, int server, dibsx_nsec until);
 
 /* Runs a script by itself: it follows redirections, and brings its text along.
- * With any status but DIBS_OK nothing is noted yet. */
+ * With any status but DIBS_OK nothing is noted yet. Renewals that need replicas
+ * are confirmed too; but if they ran on the connection of `shared`, or were the first to
+ * borrow one for it, the caller confirms them. NULL: nothing is shared. */
 DIBS_MUST_CHECK dibs_status dibs__renewing_run(dibs__renewing *rn,
                                                const dibs__renewal_piece *pc,
+                                               dibs__loan *shared,
                                                dibsx_nsec until);
 
 /* Runs the script of the sheet. If replicas must acknowledge it, it runs on a
- * connection of its own, which is then lent. */
+ * connection of its own, which is then lent, or on that of `shared`. */
 DIBS_MUST_CHECK dibs_status dibs__renewing_run_sheet(
     dibs__renewing *rn, dibs__script script, bool awaits_replicas,
-    dibsx_nsec until, dibs__loan *loan, redisReply **reply);
+    dibsx_nsec until, dibs__loan *shared, dibs__loan *loan, redisReply **reply);
 
-/* A renewal that too few replicas acknowledged may be lost: the lease keeps its
- * earlier end. */
-void dibs__renewing_confirm(dibs__renewing *rn, const dibs__renewal_piece *pc,
-                            dibs__loan *loan);
+/* Waits once for the replicas of all that is unconfirmed. A renewal that too few of
+ * them acknowledged may be lost: the lease keeps its earlier end. */
+void dibs__renewing_confirm(dibs__renewing *rn, dibs__renewal_entry *first,
+                            size_t count, dibs__loan *loan);
 
 /* Notes that the entries had no answer. */
 void dibs__renewing_give_up(dibs__renewing *rn, const dibs__renewal_piece *pc,

@@ -34,14 +34,13 @@ static void write_keep(dibs__renewing *rn, const dibs__renewal *item)
 static bool
 keep_one(dibs__renewing *rn, dibs__renewal_entry *at, dibsx_nsec until)
 {
-    const dibs__renewal_piece pc = {.first = at, .count = 1};
     dibs__loan loan = {.cn = NULL};
     redisReply *reply = NULL;
     dibs__renewal kept = *at->item;
 
     write_keep(rn, at->item);
     if (dibs__renewing_run_sheet(rn, DIBS__SCRIPT_renew_one_key,
-                                 dibs__renewal_awaits_replicas(at), until,
+                                 dibs__renewal_awaits_replicas(at), until, NULL,
                                  &loan, &reply) == DIBS_OK &&
         dibs__reply_int(reply, &kept.left_ms) &&
         dibs__answer_renewal(&kept, &rn->why) == DIBS_OK) {
@@ -49,8 +48,8 @@ keep_one(dibs__renewing *rn, dibs__renewal_entry *at, dibsx_nsec until)
         at->item->left_ms = kept.left_ms;
         at->item->wanted = false;
         at->done = true;
-        if (dibs__renewal_awaits_replicas(at))
-            dibs__renewing_confirm(rn, &pc, &loan);
+        at->unconfirmed = dibs__renewal_awaits_replicas(at);
+        dibs__renewing_confirm(rn, at, 1, &loan);
     }
     dibs__reply_free(reply);
     dibs__replica_wait_done(&loan);
@@ -71,10 +70,10 @@ keep_all(dibs__renewing *rn, const dibs__renewal_piece *pc, dibsx_nsec until)
 
 /* Runs a script by itself. If replicas must acknowledge it and it is
  * DIBS_UNAVAIL, as while its slot moves, renews each of its leases by one key. */
-static void
-run_alone(dibs__renewing *rn, const dibs__renewal_piece *pc, dibsx_nsec until)
+static void run_alone(dibs__renewing *rn, const dibs__renewal_piece *pc,
+                      dibs__loan *shared, dibsx_nsec until)
 {
-    dibs_status rc = dibs__renewing_run(rn, pc, until);
+    dibs_status rc = dibs__renewing_run(rn, pc, shared, until);
 
     if (rc == DIBS_OK)
         return;
@@ -97,14 +96,33 @@ static void run_rest(dibs__renewing *rn, bool answered, dibsx_nsec until)
         if (answered)
             until = limit_wait(rn);
         if (!pc.first->stuck || !keep_all(rn, &pc, until))
-            run_alone(rn, &pc, until);
+            run_alone(rn, &pc, NULL, until);
     }
+}
+
+/* Renews the leases of one server that replicas must acknowledge, and waits for those
+ * once: a wait in vain takes a server a tenth of a second or more. Returns how many
+ * they are. */
+static size_t run_durable(dibs__renewing *rn, dibs__renewal_entry *first)
+{
+    const dibs__renewal_entry *end = rn->entries + rn->count;
+    dibs__loan shared = {.cn = NULL};
+    dibs__renewal_piece pc;
+    size_t count = 0;
+
+    for (; first + count < end && first[count].server == first->server;
+         count += pc.count) {
+        pc = dibs__renewing_piece_at(rn, first + count);
+        run_alone(rn, &pc, &shared, limit_wait(rn));
+    }
+    dibs__renewing_confirm(rn, first, count, &shared);
+    dibs__replica_wait_done(&shared);
+    return count;
 }
 
 static void run_all(dibs__renewing *rn)
 {
     dibsx_nsec until = limit_wait(rn), least;
-    dibs__renewal_piece pc;
 
     for (size_t i = 0; i < rn->count; i++)
         if (!rn->entries[i].sent &&
@@ -114,11 +132,10 @@ static void run_all(dibs__renewing *rn)
     least = dibsx_after_ms(dibsx_now(), PATIENCE_MS);
     until = until > least ? until : least;
     run_rest(rn, false, until < rn->deadline ? until : rn->deadline);
-    for (size_t i = 0; i < rn->count; i += pc.count) {
-        pc = dibs__renewing_piece_at(rn, &rn->entries[i]);
-        if (dibs__renewal_awaits_replicas(pc.first))
-            run_alone(rn, &pc, limit_wait(rn));
-    }
+    for (size_t i = 0; i < rn->count;)
+        i += dibs__renewal_awaits_replicas(&rn->entries[i])
+                 ? run_durable(rn, &rn->entries[i])
+                 : 1;
 }
 
 /* Finds the server of each, as far as it is known. */

@@ -19,8 +19,9 @@ static int in_order(const void *a, const void *b)
     if (dibs__renewal_awaits_replicas(x) != dibs__renewal_awaits_replicas(y))
         return dibs__renewal_awaits_replicas(x) -
                dibs__renewal_awaits_replicas(y);
-    return x->failing != y->failing ? x->failing - y->failing
-                                    : x->slot - y->slot;
+    if (x->failing != y->failing)
+        return x->failing - y->failing;
+    return x->server != y->server ? x->server - y->server : x->slot - y->slot;
 }
 
 void dibs__renewing_sort(dibs__renewing *rn)
@@ -176,42 +177,52 @@ void dibs__renewing_send_to(dibs__renewing *rn, int server, dibsx_nsec until)
     }
 }
 
-void dibs__renewing_confirm(dibs__renewing *rn, const dibs__renewal_piece *pc,
-                            dibs__loan *loan)
+void dibs__renewing_confirm(dibs__renewing *rn, dibs__renewal_entry *first,
+                            size_t count, dibs__loan *loan)
 {
     uint32_t most = 0, acked;
     int64_t ttl_ms = INT64_MAX;
     dibs_status rc;
 
-    for (size_t i = 0; i < pc->count; i++) {
-        const dibs__renewal *item = pc->first[i].item;
+    for (size_t i = 0; i < count; i++) {
+        const dibs__renewal *item = first[i].item;
 
-        most = item->replicas > most ? item->replicas : most;
-        ttl_ms = item->ttl_ms < ttl_ms ? item->ttl_ms : ttl_ms;
+        if (first[i].unconfirmed && item->replicas > most)
+            most = item->replicas;
+        if (first[i].unconfirmed && item->ttl_ms < ttl_ms)
+            ttl_ms = item->ttl_ms;
     }
+    if (most == 0)
+        return;
     /* Other leases may wait for the renewing thread: half as long as a
      * grant. */
     rc = dibs__replica_wait_wait(loan, most,
                                  dibs__replica_wait_patience_ms(ttl_ms / 2,
                                                                 rn->deadline),
                                  rn->deadline, &acked, &rn->why);
-    for (size_t i = 0; i < pc->count; i++) {
-        dibs__renewal *item = pc->first[i].item;
+    for (size_t i = 0; i < count; i++) {
+        dibs__renewal *item = first[i].item;
 
-        if (item->rc != DIBS_OK || (rc == DIBS_OK && acked >= item->replicas))
-            continue;
-        item->rc = rc == DIBS_OK ? DIBS_UNKNOWN : rc;
-        rn->failed += rc != DIBS_OK;
-        rn->unsure = true;
+        if (first[i].unconfirmed && item->rc == DIBS_OK &&
+            (rc != DIBS_OK || acked < item->replicas)) {
+            item->rc = rc == DIBS_OK ? DIBS_UNKNOWN : rc;
+            rn->failed += rc != DIBS_OK;
+            rn->unsure = true;
+        }
+        first[i].unconfirmed = false;
     }
 }
 
 dibs_status dibs__renewing_run_sheet(dibs__renewing *rn, dibs__script script,
                                      bool awaits_replicas, dibsx_nsec until,
-                                     dibs__loan *loan, redisReply **reply)
+                                     dibs__loan *shared, dibs__loan *loan,
+                                     redisReply **reply)
 {
     dibs__words *words = &rn->sheet->words;
 
+    if (awaits_replicas && shared)
+        return dibs__replica_wait_run_on(shared, script, words, until, loan,
+                                         reply, &rn->why);
     if (awaits_replicas)
         return dibs__replica_wait_run(&rn->rd->replica_wait, script, words,
                                       until, loan, reply, &rn->why);
@@ -219,23 +230,28 @@ dibs_status dibs__renewing_run_sheet(dibs__renewing *rn, dibs__script script,
                             &rn->why);
 }
 
-dibs_status dibs__renewing_run(dibs__renewing *rn,
-                               const dibs__renewal_piece *pc, dibsx_nsec until)
+dibs_status
+dibs__renewing_run(dibs__renewing *rn, const dibs__renewal_piece *pc,
+                   dibs__loan *shared, dibsx_nsec until)
 {
     bool awaits_replicas = dibs__renewal_awaits_replicas(pc->first);
-    dibs__loan loan = {.cn = NULL};
+    bool first = shared && !shared->cn;
+    dibs__loan own = {.cn = NULL};
     redisReply *reply = NULL;
     dibs_status rc;
 
     write_words(rn, pc);
     rc = dibs__renewing_run_sheet(rn, DIBS__SCRIPT_renew, awaits_replicas,
-                                  until, &loan, &reply);
+                                  until, first ? NULL : shared,
+                                  first ? shared : &own, &reply);
     if (rc == DIBS_OK) {
-        take_in(rn, pc, reply, &loan);
-        if (awaits_replicas)
-            dibs__renewing_confirm(rn, pc, &loan);
+        take_in(rn, pc, reply, own.cn ? &own : shared);
+        for (size_t i = 0; i < pc->count; i++)
+            pc->first[i].unconfirmed = awaits_replicas;
     }
-    dibs__replica_wait_done(&loan);
+    if (own.cn)
+        dibs__renewing_confirm(rn, pc->first, pc->count, &own);
+    dibs__replica_wait_done(&own);
     dibs__reply_free(reply);
     return rc;
 }

@@ -171,9 +171,23 @@ typedef struct replica_step {
     dibs__replica_wait *rw;
     dibs__script script;
     dibs__words *words;
+    dibs__loan *shared; /* NULL: none */
     dibs__loan *loan;
     bool demoted; /* the last connection proved to be to a replica */
 } replica_step;
+
+static bool leads_to(dibs__loan *shared, const dibs__endpoint *endpoint)
+{
+    bool leads;
+
+    if (!shared || !shared->cn || shared->failed)
+        return false;
+    pthread_mutex_lock(&shared->rw->mutex);
+    leads = !shared->dropped &&
+            (!endpoint || dibs__endpoint_is(&shared->endpoint, endpoint));
+    pthread_mutex_unlock(&shared->rw->mutex);
+    return leads;
+}
 
 /* As dibs__carry_fn: sends it to a server, or to another. */
 static dibs_status
@@ -181,15 +195,19 @@ carry_script(void *arg, const dibs__endpoint *endpoint, bool asking,
              dibsx_nsec deadline, redisReply **out, dibs_error *err)
 {
     const replica_step *rs = arg;
-    dibs_status rc;
+    dibs__loan *on = rs->loan;
+    dibs_status rc = DIBS_OK;
 
     dibs__replica_wait_done(rs->loan);
-    rc = borrow_conn(rs->rw, endpoint, rs->demoted, deadline, rs->loan, err);
+    if (!rs->demoted && leads_to(rs->shared, endpoint))
+        on = rs->shared;
+    else
+        rc = borrow_conn(rs->rw, endpoint, rs->demoted, deadline, on, err);
     if (rc != DIBS_OK)
         return rc;
-    rc = dibs__script_send_on(rs->loan->cn, asking, rs->script, rs->words,
-                              deadline, out, err);
-    rs->loan->failed = rc != DIBS_OK;
+    rc = dibs__script_send_on(on->cn, asking, rs->script, rs->words, deadline,
+                              out, err);
+    on->failed = rc != DIBS_OK;
     return rc;
 }
 
@@ -197,6 +215,30 @@ carry_script(void *arg, const dibs__endpoint *endpoint, bool asking,
 static bool lacks_replicas(const dibs__replica_wait *rw, const dibs_error *why)
 {
     return rw->sentinel && strcmp(why->origin, "NOREPLICAS") == 0;
+}
+
+static dibs_status run_step(replica_step *rs, dibsx_nsec deadline,
+                            redisReply **out, dibs_error *err)
+{
+    dibs__replica_wait *rw = rs->rw;
+    dibs__loan *loan = rs->loan;
+    dibs_error why;
+    dibs_status rc;
+
+    *loan = (dibs__loan){.rw = rw};
+    do {
+        why = (dibs_error){0};
+        rc = dibs__script_carry(rw->route, rs->words, carry_script, rs,
+                                deadline, out, &why);
+        if (rc == DIBS_OK)
+            return rc;
+        /* The connection to a server that cannot run it is not kept. */
+        loan->failed = loan->failed || rc == DIBS_UNAVAIL;
+        dibs__replica_wait_done(loan);
+        rs->demoted = rw->sentinel && strcmp(why.origin, "READONLY") == 0;
+    } while ((rs->demoted || lacks_replicas(rw, &why)) &&
+             pause_before(rw, deadline));
+    return dibsx_fail_at(err, rc, why.origin, "%s", why.message);
 }
 
 dibs_status
@@ -208,23 +250,22 @@ dibs__replica_wait_run(dibs__replica_wait *rw, dibs__script script,
                        .script = script,
                        .words = words,
                        .loan = loan};
-    dibs_error why;
-    dibs_status rc;
 
-    *loan = (dibs__loan){.rw = rw};
-    do {
-        why = (dibs_error){0};
-        rc = dibs__script_carry(rw->route, words, carry_script, &rs, deadline,
-                                out, &why);
-        if (rc == DIBS_OK)
-            return rc;
-        /* The connection to a server that cannot run it is not kept. */
-        loan->failed = loan->failed || rc == DIBS_UNAVAIL;
-        dibs__replica_wait_done(loan);
-        rs.demoted = rw->sentinel && strcmp(why.origin, "READONLY") == 0;
-    } while ((rs.demoted || lacks_replicas(rw, &why)) &&
-             pause_before(rw, deadline));
-    return dibsx_fail_at(err, rc, why.origin, "%s", why.message);
+    return run_step(&rs, deadline, out, err);
+}
+
+dibs_status
+dibs__replica_wait_run_on(dibs__loan *shared, dibs__script script,
+                          dibs__words *words, dibsx_nsec deadline,
+                          dibs__loan *loan, redisReply **out, dibs_error *err)
+{
+    replica_step rs = {.rw = shared->rw,
+                       .script = script,
+                       .words = words,
+                       .shared = shared,
+                       .loan = loan};
+
+    return run_step(&rs, deadline, out, err);
 }
 
 dibs_status

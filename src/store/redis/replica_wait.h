@@ -53,7 +53,13 @@ DIBS_MUST_CHECK dibs_status dibs__replica_wait_run(
     dibs__replica_wait *rw, dibs__script script, dibs__words *words,
     dibsx_nsec deadline, dibs__loan *loan, redisReply **out, dibs_error *err);
 
-/* Waits until so many replicas have acknowledged the script, at most for
+/* The same on the connection of `shared`, if that leads there; then nothing is
+ * borrowed, and a wait on it is for this script too. */
+DIBS_MUST_CHECK dibs_status dibs__replica_wait_run_on(
+    dibs__loan *shared, dibs__script script, dibs__words *words,
+    dibsx_nsec deadline, dibs__loan *loan, redisReply **out, dibs_error *err);
+
+/* Waits until so many replicas have acknowledged the scripts, at most for
  * limit_ms. DIBS_OK: *acked is their number, which may be lower. DIBS_UNKNOWN:
  * no answer came. DIBS_UNSUPPORTED, DIBS_DENIED: the server lacks WAIT, or
  * forbids it. */
