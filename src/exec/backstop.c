@@ -28,14 +28,17 @@ typedef struct backstop {
     const dibs__tree_means *means;
     dibs__guard_page *page;
     const dibs__belief *belief;
-    pid_t guard;
+    pid_t guard; /* 0 once it was reaped */
     dibs__side_process own;
 } backstop;
 
-static bool guard_ended(const backstop *b)
+static bool guard_ended(backstop *b)
 {
     pid_t pid = waitpid(b->guard, NULL, WNOHANG);
-    return pid == b->guard || (pid < 0 && errno != EINTR);
+    bool ended = pid == b->guard || (pid < 0 && errno != EINTR);
+    if (ended)
+        b->guard = 0;
+    return ended;
 }
 
 /* Returns when the guard has ended, or has to be. */
@@ -46,6 +49,9 @@ static void watch_guard(backstop *b)
         dibsx_nsec now = dibsx_now();
         dibsx_nsec last_at = dibs__guard_last_at(b->page, b->belief);
         bool due = now >= last_at;
+        /* The head is a child of the guard: ours to kill once the guard is dead. */
+        if (due && !dibs__tree_means_whole(b->means))
+            return;
         if (due)
             (void)dibs__tree_kill(b->means, b->guard);
         if (due && give_up_at == DIBSX_NEVER)
@@ -87,7 +93,9 @@ dibs__backstop_main(const dibs__guard_spec *job, dibs__guard_page *page,
     dibs__priority_raise(&rank);
     if (dibs__side_process_open(&b.own, job->means, -1))
         watch_guard(&b);
-    dibs__tree_sweep(job->means);
+    if (b.guard)
+        (void)kill(b.guard, SIGKILL);
+    dibs__tree_sweep(job->means, atomic_load(&page->head));
     dibs__cgroup_remove(&job->means->cgroup);
     _exit(0);
 }

@@ -375,7 +375,7 @@ static void ask_guard(tree *t)
 {
     uint32_t beats = atomic_load(&t->guard.page->beats);
     int most =
-        atomic_load(&t->guard.page->child) ? SILENT_MAX : SILENT_STARTING_MAX;
+        atomic_load(&t->guard.page->head) ? SILENT_MAX : SILENT_STARTING_MAX;
     t->silent = beats != t->beats ? 0 : t->silent + 1;
     t->beats = beats;
     if (t->silent > most)

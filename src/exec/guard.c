@@ -145,7 +145,7 @@ static void bury_both(dibs__guard *guard)
 void dibs__guard_sweep(dibs__guard *guard)
 {
     bury_both(guard);
-    dibs__tree_sweep(guard->means);
+    dibs__tree_sweep(guard->means, atomic_load(&guard->page->head));
 }
 
 void dibs__guard_end(dibs__guard *guard)

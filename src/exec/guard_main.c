@@ -7,8 +7,8 @@
  *
  *   (1) Nothing is left exactly when waitpid() knows no child: the guard is the
  *       subreaper of all below it, so whoever loses its parent becomes its child.
- *   (2) The command's group is signalled only while the command has not been
- *       reaped: until then its number cannot be another's.
+ *   (2) The command's group is signalled only while one of its processes has not
+ *       been reaped: until then its number cannot be another's.
  *   (3) Only system calls and the clock: locks of the C library or of libdibs may
  *       have been held by threads that do not exist here. */
 /* SPDX-License-Identifier: MIT */
@@ -36,6 +36,7 @@ typedef struct guard {
     dibs__priority rank; /* of what it starts */
     pid_t backstop;      /* 0 once it is dead */
     pid_t child;         /* 0 once it was reaped */
+    pid_t head;          /* the command, or its group (negative) */
     pid_t hook;
     dibs__spawn_stage stage;
     bool orphan; /* dibs is dead, or does without this guard */
@@ -52,28 +53,20 @@ static void report_event(const guard *g, dibs__event_kind kind, int arg)
     (void)send(g->sock, &event, sizeof event, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
-/* The group first, as one: none of it can fork away from that. */
-static bool signal_group(const guard *g, int number)
-{
-    bool whole = g->child && g->job->own_group;
-    if (whole)
-        kill(-g->child, number);
-    return whole;
-}
-
+/* The group first, as one: none of it can fork away from that. A command without a
+ * group is found with the others, if any can be. */
 static void signal_tree(const guard *g, int number)
 {
-    bool done = signal_group(g, number);
+    bool apart = g->head < 0 || !dibs__tree_means_whole(g->job->means);
+    bool done = apart && dibs__tree_signal_head(g->head, number);
     (void)dibs__tree_signal(g->job->means, getpid(), number,
-                            done ? g->child : 0);
+                            done && g->head < 0 ? -g->head : 0);
 }
 
 static void signal_command(const guard *g, int number)
 {
-    if (!g->child)
+    if (!g->child || !dibs__tree_signal_head(g->head, number))
         signal_tree(g, number);
-    else
-        kill(g->job->own_group ? -g->child : g->child, number);
 }
 
 static void start_killing(guard *g)
@@ -88,7 +81,7 @@ static void start_killing(guard *g)
 /* The next round catches a process that forked while it was being killed. */
 static void kill_round(guard *g, dibsx_nsec now)
 {
-    (void)signal_group(g, SIGKILL);
+    (void)dibs__tree_signal_head(g->head, SIGKILL);
     dibs__tree_count count = dibs__tree_kill(g->job->means, getpid());
     /* Setuid programs only: no process is left to report to, nothing to do. */
     if (g->orphan && count.sent == 0 && count.denied > 0)
@@ -304,6 +297,7 @@ static void start_command(guard *g, pid_t group)
     number = dibs__spawn_start(&start, &g->child, &g->stage);
     if (number)
         refuse(g, DIBS__EVENT_REFUSED, number);
+    g->head = job->own_group ? -g->child : g->child;
 }
 
 _Noreturn void
@@ -316,7 +310,7 @@ dibs__guard_main(const dibs__guard_spec *job, dibs__guard_page *page, int sock,
         _exit(1);
     atomic_store(&page->guard, getpid());
     start_command(&g, group);
-    atomic_store(&page->child, g.child);
+    atomic_store(&page->head, g.head);
     dibs__priority_raise(&g.rank);
     /* If it cannot watch, dibs hears of it and sees to the rest. */
     if (!dibs__side_process_open(&g.own, job->means, g.sock))

@@ -197,9 +197,22 @@ dibs__tree_count dibs__tree_kill(const dibs__tree_means *means, pid_t root)
     return dibs__tree_signal(means, root, SIGKILL, 0);
 }
 
-void dibs__tree_sweep(const dibs__tree_means *means)
+bool dibs__tree_signal_head(pid_t head, int number)
+{
+    idtype_t type = head < 0 ? P_PGID : P_PID;
+    id_t id = (id_t)(head < 0 ? -head : head);
+    siginfo_t info;
+    bool ours =
+        head && waitid(type, id, &info, WEXITED | WNOHANG | WNOWAIT) == 0;
+    if (ours)
+        (void)kill(head, number);
+    return ours;
+}
+
+void dibs__tree_sweep(const dibs__tree_means *means, pid_t head)
 {
     for (int pause_ms = 1;; pause_ms = pause_ms < 50 ? pause_ms * 2 : 50) {
+        (void)dibs__tree_signal_head(head, SIGKILL);
         (void)dibs__tree_kill(means, getpid());
         pid_t pid;
         do

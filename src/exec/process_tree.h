@@ -24,9 +24,15 @@ dibs__tree_count dibs__tree_signal(const dibs__tree_means *means, pid_t root,
  * who kills a tree repeats this until nothing is left. */
 dibs__tree_count dibs__tree_kill(const dibs__tree_means *means, pid_t root);
 
-/* Kills all that is below this process and reaps it; returns when nothing is
- * left. A process that may not be killed, or not be found, is waited for. */
-void dibs__tree_sweep(const dibs__tree_means *means);
+/* Signals the command (`head` > 0), or the process group that it was given (-head),
+ * which needs no means. Only while a child of this process is the command or in the
+ * group: nobody else reaps it, so the number cannot be another's. False when there is
+ * none. */
+bool dibs__tree_signal_head(pid_t head, int number);
+
+/* Kills the head and all that is below this process, and reaps it; returns when
+ * nothing is left. A process that may not be killed, or not be found, is waited for. */
+void dibs__tree_sweep(const dibs__tree_means *means, pid_t head);
 
 /* Kills the children of this process that are none of `known`, and all below them;
  * `sent` is how many were found, the dead that wait to be reaped among them. For a

@@ -6,8 +6,8 @@ import signal
 import subprocess
 import unittest
 
-from runtools import (DIBS, LOST, NO_CGROUP, NO_PROC, PATIENCE, POWERLESS, NotInTime, RunCase, below, inside, main, may_unshare,
-                      read_stat, span, wait_until)
+from runtools import (DIBS, LOST, NO_CGROUP, NO_PROC, PATIENCE, POWERLESS, NotInTime, RunCase, below, guard_of, inside, main,
+                      may_unshare, read_stat, signal_all, span, wait_until)
 
 # A writer that has left the command's group and lost its parent.
 TREE = """
@@ -111,6 +111,38 @@ class Foreign(MeansCase):
         meta = self.show("k")["holders"][0]["meta"]
         self.assertEqual(meta, {"why": "test", "tree": "unchecked"})
         self.let_go(process)
+
+    def unchecked(self, *words):
+        """Runs it where nothing but its process group can be found; answers the run's process and the numbers that
+        `words` wrote to the file "numbers"."""
+        before = inside(NO_PROC + NO_CGROUP) + POWERLESS
+        process = self.start("run", "--ttl=2s", "--tree-unchecked", *words, before=before)
+        wait_until(lambda: self.text("numbers").endswith(".\n"), "the numbers of the command's processes")
+        return process, [int(word) for word in self.text("numbers")[:-2].split()]
+
+    def test_unchecked_ends_what_the_leader_left(self):
+        process, numbers = self.unchecked("k", "--", "sh", "-c", "sleep 1000 & echo $! . >numbers")
+        self.wait_dead(numbers)
+        process.communicate()
+        self.assertEqual(process.returncode, 0)
+
+    def ends_in_time(self, guard, *words):
+        """The command is dead when the lease ends, though dibs is stopped, and its guard too."""
+        process, numbers = self.unchecked(*words)
+        signal_all([process.pid, *([guard_of(process.pid)] if guard else [])], signal.SIGSTOP)
+        self.wait_dead(numbers)
+        self.succeed()
+        os.kill(process.pid, signal.SIGCONT)
+        process.communicate()
+
+    def test_unchecked_ends_in_time(self):
+        group = ("k", "--", "sh", "-c", "sleep 1000 & echo $$ $! . >numbers; wait")
+        alone = ("--foreground", "k", "--", "sh", "-c", "echo $$ . >numbers; exec sleep 1000")
+        for words in group, alone:
+            for guard in False, True:
+                with self.subTest(words=words, guard=guard):
+                    self.ends_in_time(guard, *words)
+                    os.unlink(self.path("numbers"))
 
 
 if __name__ == "__main__":

@@ -68,8 +68,9 @@ static const dibs__option options[] = {
      .help =
          "Run the command also where dibs can find no more of its processes "
          "than its process group: without a /proc for this PID namespace, and "
-         "without the right to make a cgroup. A process that leaves the group "
-         "may then outlive the lease. The lock is shown with tree=unchecked."},
+         "without the right to make a cgroup. A process that leaves the group, "
+         "and with --foreground every one but the command itself, may then "
+         "outlive the lease. The lock is shown with tree=unchecked."},
     {DIBS__ROW_INT("status-fd", "N", 0, 1048576), .otherwise = "none",
      .help =
          "Write one JSON line about what happened to this file descriptor."},

@@ -328,7 +328,8 @@ static void look_at_lease(run *r, dibsx_nsec now)
 
 static pid_t child_of(const run *r)
 {
-    return atomic_load(&r->guard.page->child);
+    int32_t head = atomic_load(&r->guard.page->head);
+    return head < 0 ? -head : head;
 }
 
 static void say_stopped(const run *r)
