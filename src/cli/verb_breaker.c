@@ -103,7 +103,7 @@ static dibs_breaker_opts read_opts(const dibs__command *cmd)
 
 static void note_signal(const siginfo_t *info, outcome *out)
 {
-    if (dibs__signal_fatal(info->si_signo))
+    if (dibs__signal_ends(info->si_signo))
         out->stopped = true;
     if (info->si_signo == SIGINT)
         out->die_of = SIGINT;
@@ -144,8 +144,10 @@ static void await_child(pid_t child, const dibs__signals *sig, outcome *out)
 }
 
 /* The signals that are served are blocked, and so is SIGCHLD. */
-static void run_child(char *const *argv, const dibs__signals *sig, outcome *out)
+static void
+run_child(const dibs__command *cmd, const dibs__signals *sig, outcome *out)
 {
+    char *const *argv = dibs__operands(cmd) + 1;
     dibsx_nsec begun_at = dibsx_now();
     posix_spawnattr_t attr;
     pid_t child;
@@ -161,7 +163,8 @@ static void run_child(char *const *argv, const dibs__signals *sig, outcome *out)
         posix_spawnattr_destroy(&attr);
     }
     if (number != 0) {
-        dibs__cli_say("cannot run %s: %s", argv[0], strerror(number));
+        if (!dibs__opt_flag(cmd, "quiet"))
+            dibs__cli_say("cannot run %s: %s", argv[0], strerror(number));
         out->code = number == ENOENT ? DIBS__EXIT_NOTFOUND : DIBS__EXIT_NOEXEC;
         return;
     }
@@ -214,7 +217,7 @@ static int run_guarded(const dibs__command *cmd, dibs_breaker *br,
         return DIBS__EXIT_SIGNAL + *die_of;
     if (rc != DIBS_OK)
         return refuse(cmd, br, &err);
-    run_child(dibs__operands(cmd) + 1, sig, &out);
+    run_child(cmd, sig, &out);
     /* A command that was not run, or not to its end, says nothing. */
     if (out.began && !out.stopped)
         dibs_breaker_leave_after(br, &pass, is_good(cmd, &out), out.took_ms);

@@ -74,7 +74,7 @@ static void *serve_signals(void *arg)
             return NULL;
         if (number == SIGTSTP)
             (void)dibs__signal_stop(false);
-        if (number > 0 && dibs__signal_fatal(number) && w->drain_at == 0)
+        if (number > 0 && dibs__signal_ends(number) && w->drain_at == 0)
             w->drain_at = dibsx_now();
         if (w->drain_at)
             dibs_queue_cancel(w->queue);

@@ -48,6 +48,11 @@ bool dibs__signal_fatal(int number)
            number == SIGQUIT || number == SIGUSR1 || number == SIGUSR2;
 }
 
+bool dibs__signal_ends(int number)
+{
+    return dibs__signal_fatal(number) && number != SIGUSR1 && number != SIGUSR2;
+}
+
 int dibs__signals_pending(const dibs__signals *sig)
 {
     sigset_t pending;

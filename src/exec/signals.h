@@ -22,6 +22,9 @@ int dibs__signals_pending(const dibs__signals *sig);
 /* Its default action ends the process. */
 bool dibs__signal_fatal(int number);
 
+/* Asks to end. USR1 and USR2 mean what the command takes them for. */
+bool dibs__signal_ends(int number);
+
 /* Ends this process by the signal, so that a shell sees 128+N. */
 _Noreturn void dibs__signal_die(int number);
 

@@ -69,6 +69,14 @@ class Breaker(Case):
         self.assertEqual(run.wait(), 128 + signal.SIGTERM)
         self.assertEqual(self.json("breaker", "show", "x", "--json")["bad"], 0)
 
+    def test_a_signal_that_the_command_takes_counts_for_nothing(self):
+        script = "trap 'exit 1' USR1; echo on; while :; do sleep 0.01; done"
+        run = self.start("breaker", "run", "x", "--threshold", "1", "--", "sh", "-c", script)
+        run.stdout.readline()
+        os.kill(run.pid, signal.SIGUSR1)
+        self.assertEqual(run.wait(), 1)
+        self.assertEqual(self.json("breaker", "show", "x", "--json")["state"], "open")
+
     def test_it_goes_on_while_the_store_is_away(self):
         away = ("--url", "redis://127.0.0.1:1", "breaker", "run", "x")
         went_on = self.dibs(*away, "--", "echo", "on")

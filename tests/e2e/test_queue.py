@@ -326,6 +326,26 @@ class Run(QueueCase):
                 self.assertEqual(worker.wait(PATIENCE), 128 + signal.SIGTERM, "its item was not done")
                 self.assertEqual([item["attempts"] for item in self.items()], [0], "it was not its fault")
 
+    def test_a_signal_for_commands_stops_no_worker(self):
+        script = "trap 'echo again' USR1; echo $$; while ! test -e go; do sleep 0.01; done"
+        for jobs, parent in (("2", "pool"), ("1", "worker")):
+            with self.subTest(parent=parent):
+                self.push("one")
+                process = self.start("queue", "run", "q", "-j", jobs, "--ttl", span(60), "--", "sh", "-c", script)
+                process.stdout.readline()
+                process.send_signal(signal.SIGUSR1)
+                self.assertEqual(process.stdout.readline(), "again\n")
+                self.write("go", "")
+                wait_until(lambda: self.stats("ready", "out") == [0, 0], "the ack")
+                # Idle now, it hears of the signal in its wait.
+                process.send_signal(signal.SIGUSR1)
+                self.push("two")
+                process.stdout.readline()
+                wait_until(lambda: self.stats("ready", "out") == [0, 0], "the second ack")
+                process.send_signal(signal.SIGTERM)
+                self.assertEqual(process.wait(PATIENCE), 0)
+                os.unlink(self.path("go"))
+
     def test_a_worker_that_dies(self):
         """Its command is dead before another has the item; the pool starts another worker."""
         self.push("one")

@@ -39,7 +39,7 @@ static void run_worker(const pool *p, pid_t parent)
     _exit(p->work(p->cmd));
 }
 
-static void stop_all(pool *p, int number)
+static void signal_all(pool *p, int number)
 {
     p->stopping = true;
     for (size_t i = 0; i < p->count; i++)
@@ -64,7 +64,7 @@ static void start_workers(pool *p)
             dibs__cli_say("cannot start a worker: %s", strerror(errno));
             p->workers[i] = -1;
             p->code = DIBS__EXIT_WRAPPER;
-            stop_all(p, SIGTERM);
+            signal_all(p, SIGTERM);
         }
     }
 }
@@ -86,7 +86,7 @@ static void note_end(pool *p, size_t i, int status)
     if (p->code == 0)
         p->code = WEXITSTATUS(status);
     if (!p->stopping)
-        stop_all(p, SIGTERM);
+        signal_all(p, SIGTERM);
 }
 
 static void bury_dead(pool *p)
@@ -131,9 +131,9 @@ static void await_event(pool *p)
     if (number == SIGTSTP)
         (void)dibs__signal_stop(false);
     else if (number > 0 && number != SIGCHLD && dibs__signal_fatal(number)) {
-        p->stopping = true;
+        p->stopping = p->stopping || dibs__signal_ends(number);
         if (info.si_code <= 0)
-            stop_all(p, number);
+            signal_all(p, number);
     }
 }
 

@@ -474,8 +474,7 @@ static void ask_guard(run *r, dibsx_nsec now)
 static bool drain(run *r, int number)
 {
     dibsx_nsec now = dibsx_now();
-    if (!r->work || !dibs__signal_fatal(number) || number == SIGUSR1 ||
-        number == SIGUSR2)
+    if (!r->work || !dibs__signal_ends(number))
         return false;
     if (*r->work->drain_at == 0) {
         *r->work->drain_at = now;
@@ -499,8 +498,7 @@ static void serve_signals(run *r)
         int number = (int)info.ssi_signo;
         if (drain(r, number))
             continue;
-        if (dibs__signal_fatal(number) && number != SIGUSR1 &&
-            number != SIGUSR2)
+        if (dibs__signal_ends(number))
             r->out->asked_to_end = true;
         if (number == SIGCONT)
             (void)dibs__terminal_give(&r->terminal,
