@@ -41,18 +41,23 @@ static bool copy_host(const char *text, size_t len, char out[HOST_MAX + 1])
     return true;
 }
 
+/* A socket on [::] takes IPv4 as well, whose addresses are the last bytes of its own. */
 static bool is_here(const char *host, const struct sockaddr *here)
 {
+    const struct in6_addr *own6 =
+        &((const struct sockaddr_in6 *)here)->sin6_addr;
+    const void *own4 = here->sa_family == AF_INET6
+                           ? (const void *)&own6->s6_addr[12]
+                           : &((const struct sockaddr_in *)here)->sin_addr;
+    bool is6 = here->sa_family == AF_INET6;
     struct in6_addr v6;
     struct in_addr v4;
 
-    if (here->sa_family == AF_INET && inet_pton(AF_INET, host, &v4) == 1)
-        return memcmp(&v4, &((const struct sockaddr_in *)here)->sin_addr,
-                      sizeof(v4)) == 0;
-    if (here->sa_family == AF_INET6 && inet_pton(AF_INET6, host, &v6) == 1)
-        return memcmp(&v6, &((const struct sockaddr_in6 *)here)->sin6_addr,
-                      sizeof(v6)) == 0;
-    return false;
+    if (here->sa_family == AF_INET || (is6 && IN6_IS_ADDR_V4MAPPED(own6)))
+        return inet_pton(AF_INET, host, &v4) == 1 &&
+               memcmp(&v4, own4, sizeof(v4)) == 0;
+    return is6 && inet_pton(AF_INET6, host, &v6) == 1 &&
+           memcmp(&v6, own6, sizeof(v6)) == 0;
 }
 
 /* Whole words of the list, whatever their case. */

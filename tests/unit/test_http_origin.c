@@ -3,6 +3,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "http_world.h"
 
+#include "http/origin.h"
+
+#include <arpa/inet.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -67,6 +70,38 @@ static void hosts_of_others_are_refused(void **state)
         421);
     try(&wd, "POST http://127.0.0.1:3001/json", "Host: localhost\r\n", "", 200);
     world_stop(&wd, 1000);
+}
+
+/* As a socket on [::] sees who comes to its IPv4 address. */
+static void a_mapped_address_is_the_one_of_ipv4(void **state)
+{
+    static const struct {
+        const char *host;
+        bool here;
+    } cases[] = {{"127.0.0.1", true},
+                 {"127.0.0.1:3427", true},
+                 {"127.0.0.2", false},
+                 {"[::ffff:127.0.0.1]", false},
+                 {"[::1]", false}};
+    struct sockaddr_in6 mapped = {.sin6_family = AF_INET6};
+
+    (void)state;
+    assert_int_equal(inet_pton(AF_INET6, "::ffff:127.0.0.1", &mapped.sin6_addr),
+                     1);
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        char text[128];
+        dibs__http_head head;
+        const char *why;
+        int len = snprintf(text, sizeof(text),
+                           "GET / HTTP/1.1\r\nHost: %s\r\n\r\n", cases[i].host);
+
+        assert_int_equal(dibs__http_head_read(text, (size_t)len, &head, &why),
+                         0);
+        assert_int_equal(
+            dibs__http_origin_judge(&head, (const struct sockaddr *)&mapped,
+                                    NULL, false, &why),
+            cases[i].here ? 0 : 421);
+    }
 }
 
 static void hosts_by_name_are_whole_words(void **state)
@@ -198,6 +233,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(hosts_of_others_are_refused),
+        cmocka_unit_test(a_mapped_address_is_the_one_of_ipv4),
         cmocka_unit_test(hosts_by_name_are_whole_words),
         cmocka_unit_test(pages_of_others_are_refused),
         cmocka_unit_test(a_body_says_what_it_is),
