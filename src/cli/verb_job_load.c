@@ -25,6 +25,7 @@ static const char *verdict_name(dibs__set_verdict verdict)
     return names[verdict];
 }
 
+/* Without a sum: it failed, and nothing of it was loaded or not all. */
 static void json_load(dibsx_json *js, const dibs__read_jobs *read,
                       const dibs__load_sum *sum)
 {
@@ -32,11 +33,14 @@ static void json_load(dibsx_json *js, const dibs__read_jobs *read,
     dibsx_json_pair_text(js, "file", read->path);
     dibsx_json_pair_text(js, "set", read->file.set);
     dibsx_json_pair_text(js, "board", read->file.board);
-    dibsx_json_pair_text(js, "verdict", verdict_name(sum->verdict));
-    dibsx_json_pair_uint(js, "added", sum->added);
-    dibsx_json_pair_uint(js, "changed", sum->changed);
-    dibsx_json_pair_uint(js, "removed", sum->removed);
-    dibsx_json_pair_uint(js, "same", sum->same);
+    dibsx_json_pair_text(js, "verdict",
+                         sum ? verdict_name(sum->verdict) : "failed");
+    if (sum) {
+        dibsx_json_pair_uint(js, "added", sum->added);
+        dibsx_json_pair_uint(js, "changed", sum->changed);
+        dibsx_json_pair_uint(js, "removed", sum->removed);
+        dibsx_json_pair_uint(js, "same", sum->same);
+    }
     dibsx_json_close(js, '}');
 }
 
@@ -55,8 +59,10 @@ static void say_sum(const dibs__command *cmd, const dibs__read_jobs *read,
                dibs__opt_flag(cmd, "dry-run") ? " (nothing was done)" : "");
 }
 
-static int load_file(const dibs__command *cmd, dibs_client *cl, const char *who,
-                     const dibs__read_jobs *read, dibs__load_sum *sum)
+/* *failed: the sum says nothing. */
+static int
+load_file(const dibs__command *cmd, dibs_client *cl, const char *who,
+          const dibs__read_jobs *read, dibs__load_sum *sum, bool *failed)
 {
     char origin[PATH_MAX + 80];
     dibs__load_opts opts = {.origin = origin,
@@ -74,7 +80,8 @@ static int load_file(const dibs__command *cmd, dibs_client *cl, const char *who,
     if (rc == DIBS_OK)
         rc = dibs__board_load(&board, &read->file, &opts, print_job,
                               (void *)(size_t)cmd, sum, &why, &err);
-    if (rc != DIBS_OK) {
+    *failed = rc != DIBS_OK;
+    if (*failed) {
         code = dibs__cli_fail(cmd, &err);
         if (rc == DIBS_INVALID)
             code = DIBS__EXIT_CONFIG;
@@ -107,10 +114,11 @@ load_all(const dibs__command *cmd, const dibs__read_jobs *files, size_t count)
     }
     for (size_t i = 0; i < count && !code; i++) {
         dibs__load_sum sum = {.verdict = DIBS__SET_SAME};
-        int one = load_file(cmd, cl, who, &files[i], &sum);
+        bool failed;
+        int one = load_file(cmd, cl, who, &files[i], &sum, &failed);
 
         if (json)
-            json_load(&report.js, &files[i], &sum);
+            json_load(&report.js, &files[i], failed ? NULL : &sum);
         first = first ? first : one;
     }
     if (json && !code) {

@@ -63,6 +63,13 @@ class Load(Jobs):
         self.assertEqual([time["local"][11:] for time in times], ["02:00:00"] * 2)
         self.assertEqual(self.json("job", "next", "report", "--json")["times"], [])
 
+    def test_a_file_that_fails_is_told_so(self):
+        self.load()
+        other = self.write("other.yaml", "set: other\njobs: {report: {run: ['true']}, nightly: {run: ['true']}}\n")
+        told = self.json("job", "load", "--json", other, code=78)["files"][0]
+        self.assertEqual(told["verdict"], "failed")
+        self.assertNotIn("same", told)
+
     def test_the_higher_version_wins(self):
         self.load()
         other = FILE.replace("[echo", "[printf")
