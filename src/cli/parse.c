@@ -11,6 +11,9 @@
 #include <stdio.h>
 #include <string.h>
 
+/* A word that has this may have a password in it, and is not repeated. */
+#define URL_SIGN "://"
+
 /* Takes the secret out of a word of the command line, which others can read as
  * long as we run. */
 static void hide(char *word)
@@ -166,8 +169,7 @@ dibs__refuse_verb(const char *group, const char *word, dibs_error *err)
     const char *space = *group ? " " : "";
     const char *meant = dibs__verb_meant(group, word);
 
-    /* It may have a password in it, and is not repeated. */
-    if (strstr(word, "://"))
+    if (strstr(word, URL_SIGN))
         return dibsx_fail(err, DIBS_INVALID,
                           "a URL is no verb; did you mean --url URL?");
     if (!meant)
@@ -281,6 +283,7 @@ dibs__parse(dibs__command *cmd, int argc, char *const *argv, dibs_error *err)
 dibs_status dibs__parse_operands(const dibs__command *cmd, dibs_error *err)
 {
     const dibs__verb *verb = cmd->verb;
+    const char *word;
 
     if (!verb->run)
         return dibsx_fail(err, DIBS_INVALID, "%s needs a verb after it",
@@ -288,9 +291,15 @@ dibs_status dibs__parse_operands(const dibs__command *cmd, dibs_error *err)
     if (cmd->operand_count < verb->min_operands)
         return dibsx_fail(err, DIBS_INVALID, "%s needs %s", verb->name,
                           verb->operands);
-    if (verb->max_operands >= 0 && cmd->operand_count > verb->max_operands)
+    if (verb->max_operands < 0 || cmd->operand_count <= verb->max_operands)
+        return DIBS_OK;
+    word = cmd->operands[verb->max_operands];
+    if (strstr(word, URL_SIGN))
         return dibsx_fail(err, DIBS_INVALID,
-                          "%s takes fewer words: '%.60s' is too many",
-                          verb->name, cmd->operands[verb->max_operands]);
-    return DIBS_OK;
+                          "%s takes fewer words, and a URL is none; did you "
+                          "mean --url URL?",
+                          verb->name);
+    return dibsx_fail(err, DIBS_INVALID,
+                      "%s takes fewer words: '%.60s' is too many", verb->name,
+                      word);
 }

@@ -285,6 +285,13 @@ class Secrets(Case):
                     self.assert_clean(verb, table.stdout, table.stderr)
         self.assert_files_clean("every verb")
 
+    def test_a_word_too_many_is_not_repeated(self):
+        for words in (["ping"], ["doctor"], ["show", "k"], [self.url()]):
+            result = self.dibs(*words, self.url())
+            self.assertEqual(result.returncode, 64, result.stderr)
+            self.assertIn("did you mean --url URL?", result.stderr)
+            self.assert_clean(words, result.stdout, result.stderr)
+
     def test_no_way_shows_it(self):
         for what, args, extra in self.ways():
             for verb in ("config", "doctor", "ping", "acquire"):
