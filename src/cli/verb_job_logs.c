@@ -86,8 +86,10 @@ static dibs_status print_attempt(dibs__open_board *ob, const dibs__run *run,
 
 /* ---- one look */
 
-/* How far the last attempt of each step was printed. */
+/* How far the last attempt of each step was printed; and whether the store was away at
+ * the last look. */
 typedef struct progress {
+    bool away;
     uint32_t attempt[DIBS__JOB_STEPS_MAX];
     uint64_t printed[DIBS__JOB_STEPS_MAX];
 } progress;
@@ -106,12 +108,12 @@ print_step(dibs__open_board *ob, const dibs__run *run, size_t i,
     if (done->attempt[i] && done->attempt[i] != attempt)
         rc = print_attempt(ob, run, step, done->attempt[i], &done->printed[i],
                            err);
+    if (rc != DIBS_OK)
+        return rc;
     if (done->attempt[i] != attempt)
         done->printed[i] = 0;
     done->attempt[i] = attempt;
-    if (rc == DIBS_OK)
-        rc = print_attempt(ob, run, step, attempt, &done->printed[i], err);
-    return rc;
+    return print_attempt(ob, run, step, attempt, &done->printed[i], err);
 }
 
 /* *ended: nothing will come any more. */
@@ -148,14 +150,32 @@ static void follow_run(dibs__open_board *ob, const char *id, dibsx_nsec *at)
     (void)!dibs__board_follow(&ob->board, id, NULL);
 }
 
+/* While the store is away the run goes on, so that who follows it (`ended` is theirs)
+ * hears of that once and looks again. */
+static int look(const dibs__command *cmd, dibs__open_board *ob, const place *at,
+                progress *done, bool *ended)
+{
+    bool over, away = done->away;
+    dibs_error err = {0};
+    dibs_status rc = print_run(ob, at, done, &over, &err);
+
+    done->away = rc != DIBS_OK;
+    if (rc != DIBS_OK && !(ended && err.retriable))
+        return dibs__cli_fail(cmd, &err);
+    if (done->away && !away)
+        (void)dibs__cli_fail(cmd, &err);
+    if (ended)
+        *ended = over && !done->away;
+    return dibs__out_done();
+}
+
 static int print_logs(const dibs__command *cmd)
 {
     const char *operand = dibs__operands(cmd)[0];
     bool follow = dibs__opt_flag(cmd, "follow"), ended = false;
-    progress done = {.attempt = {0}};
+    progress done = {0};
     dibsx_nsec follow_at = 0;
     dibs__open_board ob;
-    dibs_error err = {0};
     place at;
     int code = 0;
 
@@ -165,10 +185,7 @@ static int print_logs(const dibs__command *cmd)
     }
     code = dibs__board_open(cmd, &ob);
     while (!code) {
-        if (print_run(&ob, &at, &done, &ended, &err) != DIBS_OK)
-            code = dibs__cli_fail(cmd, &err);
-        if (!code)
-            code = dibs__out_done();
+        code = look(cmd, &ob, &at, &done, follow ? &ended : NULL);
         if (ended || !follow)
             break;
         follow_run(&ob, at.run, &follow_at);
