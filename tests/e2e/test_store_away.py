@@ -107,6 +107,33 @@ class Away(Case):
             self.start_server(i)
         self.ends_well(run, "done\n")
 
+    def test_output_is_followed_when_the_store_is_back(self):
+        self.start_server()
+        wait_until(lambda: self.tell("PING") == "PONG\n", "the server")
+        file = self.write("jobs.yaml", "jobs: {one: {run: [echo, it is done]}}\n")
+        self.ok("job", "load", file)
+        run = self.ok("job", "start", "one").strip()
+        follower = self.start("--store-timeout", "200ms", "job", "logs", "-f", run)
+        wait_until(lambda: "cmd=" in self.tell("CLIENT", "LIST", "TYPE", "normal") and
+                   len(self.tell("CLIENT", "LIST", "TYPE", "normal").splitlines()) > 1, "the follower")
+        self.server.send_signal(signal.SIGSTOP)
+        told = follower.stderr.readline()
+        self.server.send_signal(signal.SIGCONT)
+        self.assertTrue(told.startswith("dibs: "), told)
+        self.ok("work", file, "--once")
+        out, _ = follower.communicate()
+        self.assertEqual((follower.returncode, out), (0, "it is done\n"))
+
+    def test_a_dry_run(self):
+        for policy, why in (("open", "without a lock"), ("local", "with locks of this machine")):
+            run = "run", "--dry-run", "--on-unavailable", policy
+            self.assertIn("lock: k was not seen\n", self.ok(*run, "k", "--", "true"))
+            told = self.json(*run, "--json", "k", "--", "true")
+            self.assertEqual((told["would"], told["why"]), ("start", f"the store is away: {why}"))
+            self.fails(127, *run, "k", "--", "./nothing-here")
+            self.fails(69, *run, "--once", "day", "k", "--", "true")
+        self.fails(69, "run", "--dry-run", "k", "--", "true")
+
     def test_a_wait_that_ends_first(self):
         for options in (["-w", "300ms"], ["--retries", "3"], ["-w", "300ms", "--also", "l"]):
             told = self.fails(69, "run", *options, "k", "--", "true").splitlines()

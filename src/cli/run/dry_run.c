@@ -7,6 +7,7 @@
 #include "cli/run/dry_run.h"
 
 #include "base/clock.h"
+#include "base/fail.h"
 #include "cli/option_values.h"
 #include "cli/print.h"
 #include "cli/run/env.h"
@@ -157,6 +158,19 @@ static dibs_status look_at_name(dry *d, dibs_error *err)
     return DIBS_OK;
 }
 
+/* All that can be said of a name when the store did not answer. */
+static void add_unseen(dry *d)
+{
+    if (d->json) {
+        dibsx_json_pair_text(&d->report.js, "name", d->name);
+        dibsx_json_pair_text(&d->report.js, "state", NULL);
+        return;
+    }
+    dibsx_buf_puts(&d->lines, "lock: ");
+    dibs__clean(&d->lines, d->name);
+    dibsx_buf_puts(&d->lines, " was not seen");
+}
+
 static dibs_status look_at_names(dry *d, dibs_error *err)
 {
     dibs_status rc = DIBS_OK;
@@ -170,6 +184,8 @@ static dibs_status look_at_names(dry *d, dibs_error *err)
         if (d->json)
             dibsx_json_open(&d->report.js, '{');
         rc = look_at_name(d, err);
+        if (rc != DIBS_OK)
+            add_unseen(d);
         if (d->json)
             dibsx_json_close(&d->report.js, '}');
         else
@@ -426,6 +442,22 @@ static int print_report(dry *d)
     return dibs__out_done();
 }
 
+/* Whether --on-unavailable lets a run start that did not reach the store. A slot is in
+ * the store. */
+static bool starts_away(dry *d, dibs_status rc)
+{
+    const char *policy = dibs__opt_text(d->cmd, "on-unavailable");
+
+    if (!dibsx_is_away(rc) || d->opts->once || strcmp(policy, "fail") == 0)
+        return false;
+    look_at_command(d);
+    decide(d, "start", 0,
+           strcmp(policy, "open") == 0
+               ? "the store is away: without a lock"
+               : "the store is away: with locks of this machine");
+    return true;
+}
+
 /* Without a lock a run uses no store, not even for the slot. */
 static dibs_status look_at_store(dry *d, dibs_error *err)
 {
@@ -438,7 +470,9 @@ static dibs_status look_at_store(dry *d, dibs_error *err)
     }
     add_store(d);
     rc = look_at_names(d, err);
-    return rc == DIBS_OK ? look_at_slot(d, err) : rc;
+    if (rc == DIBS_OK)
+        rc = look_at_slot(d, err);
+    return starts_away(d, rc) ? DIBS_OK : rc;
 }
 
 int dibs__dry_run(const dibs__command *cmd, const dibs__run_opts *opts)
