@@ -84,7 +84,7 @@ static int take_tokens(const dibs__command *cmd, dibs_limit *limit)
     return code;
 }
 
-static int replace_process(char *const *argv)
+static int replace_process(const dibs__command *cmd, char *const *argv)
 {
     int number;
 
@@ -92,7 +92,8 @@ static int replace_process(char *const *argv)
     execvp(argv[0], argv);
     number = errno;
     dibs__core_dump_forbid_again();
-    dibs__cli_say("cannot run %s: %s", argv[0], strerror(number));
+    if (!dibs__opt_flag(cmd, "quiet"))
+        dibs__cli_say("cannot run %s: %s", argv[0], strerror(number));
     return number == ENOENT ? DIBS__EXIT_NOTFOUND : DIBS__EXIT_NOEXEC;
 }
 
@@ -200,7 +201,7 @@ static int take_and_run(const dibs__command *cmd)
     dibs_limit_free(limit);
     dibs_close(cl);
     if (code == 0 && dibs__operand_count(cmd) > 1)
-        return replace_process(dibs__operands(cmd) + 1);
+        return replace_process(cmd, dibs__operands(cmd) + 1);
     return code < 0 ? 0 : code;
 }
 

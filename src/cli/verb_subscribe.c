@@ -83,6 +83,8 @@ static int print_json(const char *topic, const dibs_event *event)
 static int print_text(const dibs__command *cmd, const dibs_event *event)
 {
     if (event->kind != DIBS_EVENT) {
+        if (dibs__opt_flag(cmd, "quiet"))
+            return 0;
         dibs__cli_say(event->kind == DIBS_EVENT_GAP
                           ? "%s: events after %llu up to %llu were trimmed "
                             "before they were read"
@@ -126,7 +128,8 @@ static int await_event(const dibs__command *cmd, dibs_reader *reader,
         if (rc == DIBS_OK)
             return 0;
         if (rc == DIBS_LOST) { /* of the group: the next turn follows */
-            dibs__cli_say("%s", err.message);
+            if (!dibs__opt_flag(cmd, "quiet"))
+                dibs__cli_say("%s", err.message);
             continue;
         }
         if ((rc != DIBS_TIMEOUT && !away) || dibsx_now() >= end)
@@ -255,7 +258,8 @@ static int show_message(const dibs__command *cmd, const dibs_message *message)
         return dibs__report_end(&report);
     }
     if (message->missed) {
-        dibs__cli_say("%s: messages may have been missed", topic);
+        if (!dibs__opt_flag(cmd, "quiet"))
+            dibs__cli_say("%s: messages may have been missed", topic);
         return 0;
     }
     dibs__out(message->data, message->len);

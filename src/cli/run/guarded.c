@@ -33,9 +33,10 @@ int dibs__guarded_open(dibs__guarded *g, const char *when)
 
     dibs__tree_means_init(&g->means);
     if (!dibs__tree_means_whole(&g->means)) {
-        dibs__cli_say("cannot run %s: the processes that it starts could not "
-                      "be found, to end them %s: %s",
-                      g->opts.argv[0], when, dibs__tree_means_advice);
+        if (!g->opts.quiet)
+            dibs__cli_say("cannot run %s: the processes that it starts could "
+                          "not be found, to end them %s: %s",
+                          g->opts.argv[0], when, dibs__tree_means_advice);
         return DIBS__EXIT_WRAPPER;
     }
     if (dibs__run_inputs_open(&g->inputs,
@@ -66,7 +67,7 @@ dibs__guarded_run(dibs__guarded *g, dibs__watched *watched,
 
 int dibs__guarded_code(const dibs__guarded *g)
 {
-    if (g->out.exec_errno)
+    if (g->out.exec_errno && !g->opts.quiet)
         dibs__cli_say("cannot run %s: %s", g->opts.argv[0],
                       strerror(g->out.exec_errno));
     return dibs__outcome_code(&g->out, &g->opts);
