@@ -224,13 +224,16 @@ static dibs_status enter_set(dibs_multi *multi, dibs_error *err)
     if (rc != DIBS_OK)
         return rc;
     pthread_mutex_lock(&multi->cl->mutex);
-    if (multi->busy) {
+    /* It may have been closed since. */
+    rc = dibs__client_usable(multi->cl, err);
+    if (rc == DIBS_OK && multi->busy)
+        rc = dibsx_fail(err, DIBS_INVALID,
+                        "another thread is using this set of locks");
+    if (rc == DIBS_OK)
+        multi->busy = true;
+    else
         pthread_mutex_unlock(&multi->cl->mutex);
-        return dibsx_fail(err, DIBS_INVALID,
-                          "another thread is using this set of locks");
-    }
-    multi->busy = true;
-    return DIBS_OK;
+    return rc;
 }
 
 /* Locks: cl->mutex, released. */

@@ -32,6 +32,8 @@ dibs_status dibs__timer_ready(dibs_client *cl, dibs_error *err)
 
     if (kp->running)
         return DIBS_OK;
+    if (kp->stopping)
+        return dibsx_fail(err, DIBS_INVALID, "the client is closed");
     failed = dibsx_thread_start(&kp->thread, kp->body, cl);
     if (failed)
         return dibsx_fail_at(err, DIBS_NOMEM, dibsx_errno_name(failed),

@@ -33,7 +33,7 @@ bool dibs__timer_reserve(dibs_client *cl, size_t count);
 void dibs__timer_unreserve(dibs_client *cl, size_t count);
 
 /* Starts the keeper if it does not run. DIBS_NOMEM when the system has no thread
- * to give. */
+ * to give, DIBS_INVALID when the client has stopped its own. */
 dibs_status dibs__timer_ready(dibs_client *cl, dibs_error *err);
 
 /* Sets the timer to a moment; DIBSX_NEVER: to nothing. */

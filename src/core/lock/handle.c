@@ -23,13 +23,16 @@ dibs_status dibs__lock_enter(dibs_lock *lock, dibs_error *err)
     if (rc != DIBS_OK)
         return rc;
     pthread_mutex_lock(&lock->cl->mutex);
-    if (lock->busy) {
+    /* It may have been closed since. */
+    rc = dibs__client_usable(lock->cl, err);
+    if (rc == DIBS_OK && lock->busy)
+        rc = dibsx_fail(err, DIBS_INVALID,
+                        "another call is under way on this handle");
+    if (rc == DIBS_OK)
+        lock->busy = true;
+    else
         pthread_mutex_unlock(&lock->cl->mutex);
-        return dibsx_fail(err, DIBS_INVALID,
-                          "another call is under way on this handle");
-    }
-    lock->busy = true;
-    return DIBS_OK;
+    return rc;
 }
 
 void dibs__lock_exit(dibs_lock *lock)
