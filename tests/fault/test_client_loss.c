@@ -4,6 +4,7 @@
 #include "fault_world.h"
 
 #include "base/rand.h"
+#include "core/client.h"
 
 #include <poll.h>
 #include <pthread.h>
@@ -297,6 +298,44 @@ static void a_broken_lease_is_noticed_at_once(void **state)
     dibs_lock_free(waiter);
 }
 
+static atomic_int floods; /* how often the doorbell below was read */
+
+static size_t
+read_without_end(dibs__store *st, dibs__notice *notices, size_t max)
+{
+    (void)st;
+    for (size_t i = 0; i < max; i++)
+        notices[i] = (dibs__notice){.kind = DIBS__NOTICE_CHANGED};
+    atomic_fetch_add(&floods, 1);
+    return max;
+}
+
+/* Notices come faster than they are read. */
+static void a_flood_of_notices_delays_no_renewal(void **state)
+{
+    world *w = *state;
+    dibs_client *cl = world_open(w);
+    dibs__store_ops ops = *cl->st->ops;
+    const dibs__store_ops *own = cl->st->ops;
+    dibs_lock *lock =
+        world_lock(cl, "k",
+                   DIBS_LOCK_OPTS(.ttl_ms = 3600000, .renew_every_ms = 20,
+                                  .wait_ms = -1));
+
+    ops.doorbell_read = read_without_end;
+    cl->st->ops = &ops;
+    atomic_store(&floods, 0);
+    CHECK(DIBS_OK, dibs_lock_acquire(lock, err));
+    while (atomic_load(&floods) < 10)
+        world_sleep_ms(1);
+    world_await_renewal(cl);
+    CHECK(DIBS_OK, dibs_lock_release(lock, err));
+    /* And not the end of the client, after which the last handle frees it. */
+    dibs_close(cl);
+    cl->st->ops = own;
+    dibs_lock_free(lock);
+}
+
 static void close_gives_back_what_is_held(void **state)
 {
     world *w = *state;
@@ -429,6 +468,7 @@ int main(void)
         WORLD_TEST(a_slow_renewal_delays_no_announcement),
         WORLD_TEST(a_slow_release_delays_no_renewal),
         WORLD_TEST(a_broken_lease_is_noticed_at_once),
+        WORLD_TEST(a_flood_of_notices_delays_no_renewal),
         WORLD_TEST(close_gives_back_what_is_held),
         WORLD_TEST(close_on_a_store_that_is_away_ends),
         WORLD_TEST(many_contend_on_a_store_that_drops_and_fails),

@@ -105,21 +105,21 @@ static void look_at_lease(dibs_client *cl, dibs__timer *timer, dibsx_nsec now)
         note_loss(cl, lock);
 }
 
-/* Locks: cl->mutex, let go while the doorbell is read, and for callbacks. */
-static void hear_bell(dibs_client *cl, dibs__store *st)
+/* True: there may be more, which waits for the timers. Locks: cl->mutex, let go while
+ * the doorbell is read, and for callbacks. */
+static bool hear_bell(dibs_client *cl, dibs__store *st)
 {
     dibs__notice notices[NOTICES_AT_ONCE];
     size_t count;
 
-    do {
-        pthread_mutex_unlock(&cl->mutex);
-        count = st->ops->doorbell_read(st, notices, NOTICES_AT_ONCE);
-        pthread_mutex_lock(&cl->mutex);
-        for (size_t i = 0; i < count; i++) {
-            dibs__notices_dispatch(cl, &notices[i]);
-            dibs__notice_drop(&notices[i]);
-        }
-    } while (count == NOTICES_AT_ONCE);
+    pthread_mutex_unlock(&cl->mutex);
+    count = st->ops->doorbell_read(st, notices, NOTICES_AT_ONCE);
+    pthread_mutex_lock(&cl->mutex);
+    for (size_t i = 0; i < count; i++) {
+        dibs__notices_dispatch(cl, &notices[i]);
+        dibs__notice_drop(&notices[i]);
+    }
+    return count == NOTICES_AT_ONCE;
 }
 
 static void drain_event(const struct pollfd *pfd)
@@ -133,6 +133,7 @@ static void *keeper_main(void *arg)
 {
     dibs_client *cl = arg;
     dibs__keeper *kp = &cl->keeper;
+    bool more = false;
 
     pthread_mutex_lock(&cl->mutex);
     while (!kp->stopping) {
@@ -141,13 +142,14 @@ static void *keeper_main(void *arg)
                                {.fd = kp->bell_fds[0], .events = POLLIN},
                                {.fd = kp->bell_fds[1], .events = POLLIN}};
         pthread_mutex_unlock(&cl->mutex);
-        (void)poll(fds, 4, -1);
+        (void)poll(fds, 4, more ? 0 : -1);
         drain_event(&fds[0]);
         drain_event(&fds[1]);
         pthread_mutex_lock(&cl->mutex);
+        more = false;
         for (size_t i = 0; i < 2; i++)
-            if (kp->bells[i])
-                hear_bell(cl, kp->bells[i]);
+            if (kp->bells[i] && hear_bell(cl, kp->bells[i]))
+                more = true;
         dibs__timer_run(cl);
         tell_losses(cl);
         dibs__away_silent(cl);
