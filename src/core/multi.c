@@ -58,15 +58,17 @@ static void stop_waiting(dibs_multi *multi)
     }
 }
 
-/* Thread: the keeper. */
+/* By now the set may have been acquired anew, which a loss before that does not
+ * concern. Thread: the keeper. */
 static void lost_one(dibs_lock *lock, void *arg)
 {
     dibs_multi *multi = arg;
-    bool held;
+    bool lost, held;
 
     pthread_mutex_lock(&lock->cl->mutex);
-    held = multi->held;
-    if (!held && multi->acquiring) {
+    lost = lock->lease.announced;
+    held = lost && multi->held;
+    if (lost && !held && multi->acquiring) {
         multi->torn = true;
         stop_waiting(multi);
     }

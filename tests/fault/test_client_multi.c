@@ -4,6 +4,7 @@
 #include "fault_world.h"
 
 #include "base/alloc.h"
+#include "core/lock/lock.h"
 #include <dibs/async.h>
 #include <pthread.h>
 
@@ -284,6 +285,48 @@ static void a_client_may_be_closed_while_it_waits(void **state)
     expect_holders(w, 0);
 }
 
+/* As the keeper does, but when the lock has another lease. */
+static void tell_late(dibs_multi *multi, size_t i)
+{
+    dibs_lock *lock = dibs_multi_lock(multi, i);
+
+    lock->callbacks->on_lost(lock, lock->callbacks->on_lost_arg);
+}
+
+static void a_loss_that_is_told_late_is_not_of_the_next_set(void **state)
+{
+    world *w = *state;
+    loss lost = {0};
+    dibs_multi *multi =
+        set_of(w->one, DIBS_LOCK_OPTS(.wait_ms = -1, .on_lost = note_loss,
+                                      .on_lost_arg = &lost));
+    dibs_lock *in_the_way = world_lock(w->other, "b", NULL);
+    size_t holders, waiters = 0;
+    pthread_t thread;
+    void *wrong;
+    uint64_t fence;
+
+    CHECK(DIBS_OK, dibs_multi_acquire(multi, err));
+    tell_late(multi, 1);
+    assert_int_equal(atomic_load(&lost.count), 0);
+    CHECK(DIBS_OK, dibs_multi_release(multi, err));
+
+    CHECK(DIBS_OK, dibs_lock_try(in_the_way, err));
+    assert_int_equal(pthread_create(&thread, NULL, take, multi), 0);
+    while (waiters == 0)
+        world_count(w, "b", &holders, &waiters, NULL);
+    fence = dibs_lock_fence(dibs_multi_lock(multi, 0));
+    tell_late(multi, 0);
+    CHECK(DIBS_OK, dibs_lock_release(in_the_way, err));
+    assert_int_equal(pthread_join(thread, &wrong), 0);
+    assert_null(wrong);
+    IN_TIME(dibs_multi_check(multi) == DIBS_OK);
+    IN_TIME(atomic_load(&lost.count) == 0);
+    assert_int_equal(dibs_lock_fence(dibs_multi_lock(multi, 0)), fence);
+    dibs_multi_free(multi);
+    dibs_lock_free(in_the_way);
+}
+
 static void memory_that_is_short_is_an_answer(void **state)
 {
     world *w = *state;
@@ -317,6 +360,7 @@ int main(void)
         WORLD_TEST(a_release_that_fails_says_so),
         WORLD_TEST(a_client_may_be_closed_meanwhile),
         WORLD_TEST(a_client_may_be_closed_while_it_waits),
+        WORLD_TEST(a_loss_that_is_told_late_is_not_of_the_next_set),
         WORLD_TEST(memory_that_is_short_is_an_answer),
     };
 
