@@ -469,10 +469,10 @@ dibs_status dibs_reader_commit(dibs_reader *r, dibs_error *err)
         return dibsx_fail(err, DIBS_INVALID,
                           "the reader has no group; keep its position "
                           "yourself");
-    if (!r->group.entered)
-        return fail_lost(r, err);
     if (position == 0 || position == r->group.kept)
         return DIBS_OK;
+    if (!r->group.entered)
+        return fail_lost(r, err);
     rc = dibs__reader_group_keep(&r->group, position, err);
     if (rc == DIBS_LOST)
         dibs__reader_group_leave(&r->group);

@@ -511,6 +511,46 @@ static void a_subscription_of_a_new_group_has_all_from_now_on(void **state)
     dibs_close(cl);
 }
 
+static void count_warning(dibs_log_level level, const char *event,
+                          const char *text, void *arg)
+{
+    (void)text;
+    if (level == DIBS_LOG_WARN && strcmp(event, "events") == 0)
+        __atomic_add_fetch((int *)arg, 1, __ATOMIC_SEQ_CST);
+}
+
+/* It got nothing, so nothing comes again. */
+static void a_subscription_without_a_turn_ends_without_a_warning(void **state)
+{
+    dibs_client *cl = NULL, *other = core_open();
+    const char *topic = core_name();
+    dibs_reader *has_turn = member_of(other, topic, "g"), *waits;
+    uint64_t first = append(other, topic, "1");
+    heard h = {.mutex = PTHREAD_MUTEX_INITIALIZER,
+               .cond = PTHREAD_COND_INITIALIZER};
+    dibs_subscription *sub = NULL;
+    int warnings = 0;
+
+    (void)state;
+    CHECK(DIBS_OK,
+          dibs_open(core_url,
+                    DIBS_CLIENT_OPTS(.log = count_warning, .log_arg = &warnings,
+                                     .log_level = DIBS_LOG_WARN),
+                    &cl, err));
+    expect_event(has_turn, first, "1");
+    CHECK(DIBS_OK, dibs_subscribe(cl, topic, DIBS_READER_OPTS(.group = "g"),
+                                  on_event, &h, &sub, err));
+    dibs_unsubscribe(sub);
+    IN_TIME(h.count == 0);
+    assert_int_equal(warnings, 0);
+    waits = member_of(cl, topic, "g");
+    CHECK(DIBS_OK, dibs_reader_commit(waits, err));
+    dibs_reader_free(waits);
+    dibs_reader_free(has_turn);
+    dibs_close(other);
+    dibs_close(cl);
+}
+
 /* The group has a position, which a later subscription leaves as it is. */
 static void a_subscription_goes_on_where_its_group_was(void **state)
 {
@@ -569,6 +609,7 @@ int core_events_tests(void)
         cmocka_unit_test(trim_under_a_group_is_a_gap),
         cmocka_unit_test(a_group_that_begins_at_the_end_keeps_it),
         cmocka_unit_test(a_subscription_of_a_new_group_has_all_from_now_on),
+        cmocka_unit_test(a_subscription_without_a_turn_ends_without_a_warning),
         cmocka_unit_test(a_subscription_goes_on_where_its_group_was),
         cmocka_unit_test(a_close_ends_the_waits),
         cmocka_unit_test(messages_reach_those_who_listen),
