@@ -99,7 +99,7 @@ struct dibs_client {
     struct dibs__async *async;  /* NULL until needed */
     struct dibs_lock *acquires; /* acquires under way, blocking ones as well */
     pthread_cond_t over; /* a call, an acquire, a callback, a renewal or a
-                            conversion has ended */
+                            conversion has ended; or a pause is to end */
 
     size_t handle_count; /* of locks and watches that are not freed */
     bool closing; /* no acquire begins any more, and those under way end */

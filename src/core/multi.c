@@ -37,21 +37,20 @@ struct dibs_multi {
     size_t count;
     dibs_lock *locks[DIBS_MULTI_MAX]; /* by full name */
 
-    pthread_cond_t cond; /* a pause is to end */
-    bool busy;           /* a call is under way */
-    bool acquiring;      /* ... an acquire */
-    bool cancelled;      /* it is to end */
-    bool torn;           /* a lock that it has acquired so far is lost */
-    bool doubtful;       /* the store may have an entry of it all the same */
-    bool held;           /* the program has the set */
-    uint32_t tries;      /* of the acquire that is under way, or was last */
+    bool busy;      /* a call is under way */
+    bool acquiring; /* ... an acquire */
+    bool cancelled; /* it is to end */
+    bool torn;      /* a lock that it has acquired so far is lost */
+    bool doubtful;  /* the store may have an entry of it all the same */
+    bool held;      /* the program has the set */
+    uint32_t tries; /* of the acquire that is under way, or was last */
 };
 
 /* Ends the wait for whichever lock, also for one that has not begun. Locks:
  * cl->mutex. */
 static void stop_waiting(dibs_multi *multi)
 {
-    pthread_cond_signal(&multi->cond);
+    pthread_cond_broadcast(&multi->cl->over);
     for (size_t i = 0; i < multi->count; i++) {
         multi->locks[i]->stopped = true;
         dibs__lock_acquire_cancel(multi->locks[i]);
@@ -183,10 +182,8 @@ dibs_multi_new(dibs_client *cl, const char *const *names, size_t count,
     if (!names || count == 0)
         return dibsx_fail(err, DIBS_INVALID, "the set has no names");
     multi = dibsx_zalloc(sizeof(*multi));
-    if (!multi || !dibsx_cond_init(&multi->cond)) {
-        dibsx_free(multi);
+    if (!multi)
         return dibsx_nomem(err, "a set of locks");
-    }
     multi->cl = cl;
     rc = add_names(multi, names, count, opts, err);
     if (rc == DIBS_OK)
@@ -211,7 +208,6 @@ void dibs_multi_free(dibs_multi *multi)
     pthread_mutex_unlock(&cl->mutex);
     for (size_t i = multi->count; i-- > 0;)
         dibs_lock_free(multi->locks[i]);
-    pthread_cond_destroy(&multi->cond);
     dibsx_free(multi);
 }
 
@@ -282,7 +278,7 @@ static bool is_cancelled(const dibs_multi *multi)
 static void sleep_until(dibs_multi *multi, dibsx_nsec until)
 {
     while (!is_cancelled(multi) && dibsx_now() < until)
-        dibsx_cond_wait(&multi->cond, &multi->cl->mutex, until);
+        dibsx_cond_wait(&multi->cl->over, &multi->cl->mutex, until);
 }
 
 static dibs_status fail_cancelled(dibs_error *err)

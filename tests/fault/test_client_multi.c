@@ -285,6 +285,40 @@ static void a_client_may_be_closed_while_it_waits(void **state)
     expect_holders(w, 0);
 }
 
+static uint64_t attempts_of(dibs_client *cl)
+{
+    dibs_stats stats = {.size = sizeof(stats)};
+
+    dibs_stats_get(cl, &stats);
+    return stats.attempts;
+}
+
+/* A try that has counted pauses before it lets the client go. */
+static void a_client_may_be_closed_while_it_pauses(void **state)
+{
+    world *w = *state;
+    dibs_client *cl = world_open(w);
+    dibs_lock *in_the_way = world_lock(w->other, "b", NULL);
+    dibs_multi *multi =
+        set_of(cl, DIBS_LOCK_OPTS(.retries = 9, .retry_delay_ms = 3600000));
+    pthread_t thread;
+    dibsx_nsec closed_at;
+    void *wrong;
+
+    CHECK(DIBS_OK, dibs_lock_try(in_the_way, err));
+    assert_int_equal(pthread_create(&thread, NULL, take, multi), 0);
+    while (attempts_of(cl) == 0)
+        world_sleep_ms(1);
+    closed_at = dibsx_now();
+    dibs_close(cl);
+    assert_int_equal(pthread_join(thread, &wrong), 0);
+    /* A pause that nobody ends looks at its client each second. */
+    IN_TIME(world_ms_since(closed_at) < 500);
+    assert_null(wrong);
+    dibs_multi_free(multi);
+    dibs_lock_free(in_the_way);
+}
+
 /* As the keeper does, but when the lock has another lease. */
 static void tell_late(dibs_multi *multi, size_t i)
 {
@@ -360,6 +394,7 @@ int main(void)
         WORLD_TEST(a_release_that_fails_says_so),
         WORLD_TEST(a_client_may_be_closed_meanwhile),
         WORLD_TEST(a_client_may_be_closed_while_it_waits),
+        WORLD_TEST(a_client_may_be_closed_while_it_pauses),
         WORLD_TEST(a_loss_that_is_told_late_is_not_of_the_next_set),
         WORLD_TEST(memory_that_is_short_is_an_answer),
     };

@@ -427,6 +427,7 @@ void dibs__lock_acquire_close(dibs_client *cl)
     dibs_lock *next;
 
     cl->closing = true;
+    pthread_cond_broadcast(&cl->over); /* A set may be between two tries. */
     for (dibs_lock *lock = cl->acquires; lock; lock = next) {
         next = lock->acquire->next;
         dibs__lock_acquire_cancel(lock);

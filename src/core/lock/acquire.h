@@ -69,7 +69,7 @@ dibsx_park *dibs__lock_acquire_rouse(dibs_lock *lock);
 /* Ends the acquire that is under way, if one is. */
 void dibs__lock_acquire_cancel(dibs_lock *lock);
 
-/* Cancels all that are under way, and lets none begin any more. */
+/* Cancels all that are under way, those of sets too, and lets none begin any more. */
 void dibs__lock_acquire_close(dibs_client *cl);
 
 /* A whole acquire on the calling thread, with this wait in place of the handle's.
