@@ -38,6 +38,7 @@ static dibs_status finish_call(dibs__call *call, dibs_error *why)
     lock->call = NULL;
     dibsx_free(call);
     lock->busy = false;
+    dibs__client_leave(lock->cl);
     dibs__runner_leave(lock->cl);
     dibs__lock_unref(lock);
     return rc;

@@ -229,6 +229,19 @@ static void release_all(dibs_client *cl)
     }
 }
 
+/* Ends the calls of locks and what they left behind: one that was under way may have
+ * got a lease. Locks: cl->mutex, let go meanwhile. */
+static void end_calls(dibs_client *cl)
+{
+    while (cl->acquires)
+        pthread_cond_wait(&cl->over, &cl->mutex);
+    release_all(cl);
+    atomic_store(&cl->closed, true);
+    while (cl->calls > 0)
+        pthread_cond_wait(&cl->over, &cl->mutex);
+    release_all(cl);
+}
+
 void dibs_close(dibs_client *cl)
 {
     DIBSX_UNCANCEL;
@@ -239,10 +252,7 @@ void dibs_close(dibs_client *cl)
     pthread_mutex_lock(&cl->mutex);
     dibs__lock_acquire_close(cl);
     dibs__attached_close(cl);
-    while (cl->acquires)
-        pthread_cond_wait(&cl->over, &cl->mutex);
-    release_all(cl);
-    atomic_store(&cl->closed, true);
+    end_calls(cl);
     pthread_mutex_unlock(&cl->mutex);
     dibs__keeper_stop(cl);
     dibs__attached_stop(cl);

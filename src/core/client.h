@@ -102,6 +102,7 @@ struct dibs_client {
                             conversion has ended; or a pause is to end */
 
     size_t handle_count; /* of locks and watches that are not freed */
+    size_t calls;        /* of locks and sets under way; see handle.h */
     bool closing; /* no acquire begins any more, and those under way end */
     bool ended;   /* closed, and all has stopped: the last handle frees it */
     dibsx_prng jitter;

@@ -110,6 +110,7 @@ void dibs_lock_free(dibs_lock *lock)
         return;
     cl = lock->cl;
     pthread_mutex_lock(&cl->mutex);
+    cl->calls++;
     dibs__async_drop(lock);
     dibs__parting_settle(lock, NULL, dibs__client_deadline(cl, dibsx_now()));
     if (!atomic_load(&cl->closed))
@@ -117,6 +118,7 @@ void dibs_lock_free(dibs_lock *lock)
     if (cl->keeper.running)
         wait_for_callback(lock);
     dibs__lock_unref(lock);
+    dibs__client_leave(cl);
     last = cl->ended && cl->handle_count == 0;
     pthread_mutex_unlock(&cl->mutex);
     if (last)

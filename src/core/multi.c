@@ -19,6 +19,7 @@
 #include "core/fork.h"
 #include "core/lock/acquire.h"
 #include "core/lock/acquire_all.h"
+#include "core/lock/handle.h"
 #include "core/lock/lock_opts.h"
 #include "core/lock/parting.h"
 #include "core/lock/publish.h"
@@ -227,17 +228,20 @@ static dibs_status enter_set(dibs_multi *multi, dibs_error *err)
     if (rc == DIBS_OK && multi->busy)
         rc = dibsx_fail(err, DIBS_INVALID,
                         "another thread is using this set of locks");
-    if (rc == DIBS_OK)
-        multi->busy = true;
-    else
+    if (rc != DIBS_OK) {
         pthread_mutex_unlock(&multi->cl->mutex);
-    return rc;
+        return rc;
+    }
+    multi->busy = true;
+    multi->cl->calls++;
+    return DIBS_OK;
 }
 
 /* Locks: cl->mutex, released. */
 static void exit_set(dibs_multi *multi)
 {
     multi->busy = false;
+    dibs__client_leave(multi->cl);
     pthread_mutex_unlock(&multi->cl->mutex);
 }
 
@@ -481,34 +485,43 @@ static dibs_status acquire_entered(dibs_multi *multi, int64_t wait_ms,
     return rc;
 }
 
-/* Locks: none held. */
-static void log_tries(const dibs_multi *multi, uint32_t tries)
+/* Locks: cl->mutex, let go meanwhile. */
+static void log_tries(const dibs_multi *multi)
 {
     char attempt[DIBS__ATTEMPT_SIZE];
 
-    dibs__attempt_text(tries, attempt);
+    pthread_mutex_unlock(&multi->cl->mutex);
+    dibs__attempt_text(multi->tries, attempt);
     dibs__log(multi->cl, DIBS_LOG_INFO, "granted", "%s and %zu more%s",
               multi->locks[0]->name, multi->count - 1, attempt);
+    pthread_mutex_lock(&multi->cl->mutex);
+}
+
+/* Hears from the holder of a name, where the options want that. Locks: cl->mutex, let
+ * go meanwhile. */
+static void open_bell(const dibs_multi *multi)
+{
+    dibs_client *cl = multi->cl;
+
+    if (!dibs__opts_hear(&multi->opts))
+        return;
+    pthread_mutex_unlock(&cl->mutex);
+    dibs__notices_listen(cl, cl->st, dibs__client_deadline(cl, dibsx_now()));
+    pthread_mutex_lock(&cl->mutex);
 }
 
 static dibs_status acquire_call(dibs_multi *multi, int64_t wait_ms,
                                 uint32_t retries, dibs_error *err)
 {
-    uint32_t tries;
-    dibs_status rc;
+    dibs_status rc = enter_set(multi, err);
 
-    if (multi && dibs__opts_hear(&multi->opts) &&
-        dibs__client_usable(multi->cl, NULL) == DIBS_OK)
-        dibs__notices_listen(multi->cl, multi->cl->st,
-                             dibs__client_deadline(multi->cl, dibsx_now()));
-    rc = enter_set(multi, err);
     if (rc != DIBS_OK)
         return rc;
+    open_bell(multi);
     rc = acquire_entered(multi, wait_ms, retries, err);
-    tries = multi->tries;
+    if (rc == DIBS_OK && multi->tries > 1)
+        log_tries(multi);
     exit_set(multi);
-    if (rc == DIBS_OK && tries > 1)
-        log_tries(multi, tries);
     return rc;
 }
 

@@ -34,6 +34,20 @@ static dibs_status drive_acquire(dibs_lock *lock)
     return dibs__lock_acquire_end(lock);
 }
 
+/* The log is the program's until its client is closed, which waits for this call. Locks:
+ * cl->mutex, let go meanwhile. */
+static void
+trace_acquire(dibs_lock *lock, dibs_status rc, const dibs__acquire *done)
+{
+    dibs_client *cl = lock->cl;
+
+    if (!cl->log)
+        return;
+    pthread_mutex_unlock(&cl->mutex);
+    dibs__lock_acquire_trace(lock, rc, done->started_at, done->tries);
+    pthread_mutex_lock(&cl->mutex);
+}
+
 dibs_status dibs__lock_acquire_block(dibs_lock *lock, int64_t wait_ms,
                                      uint32_t retries, dibs_error *err)
 {
@@ -46,8 +60,6 @@ dibs_status dibs__lock_acquire_block(dibs_lock *lock, int64_t wait_ms,
                                       .room = &room,
                                       .why = &why};
     dibs_status rc;
-    dibsx_nsec started_at = 0;
-    uint32_t tries = 0;
     bool over;
 
     rc = dibs__lock_enter(lock, err);
@@ -56,15 +68,12 @@ dibs_status dibs__lock_acquire_block(dibs_lock *lock, int64_t wait_ms,
     assert(lock);
     rc = dibs__lock_acquire_start(lock, &way, &over);
     if (!over) {
-        started_at = room.machine.started_at;
         rc = drive_acquire(lock);
-        tries = room.machine.tries;
+        trace_acquire(lock, rc, &room.machine);
     }
     if (rc != DIBS_OK && err)
         *err = why;
     dibs__lock_exit(lock);
-    if (!over)
-        dibs__lock_acquire_trace(lock, rc, started_at, tries);
     return rc;
 }
 

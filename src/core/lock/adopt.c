@@ -12,6 +12,7 @@
 #include "core/lock/renew_now.h"
 #include "core/reach.h"
 #include "core/stats/shared_events.h"
+#include <assert.h>
 #include <string.h>
 
 /* The answer to a renewal does not say whether the lease is a reader's or a
@@ -92,14 +93,20 @@ bool dibs__owner_ok(const char *owner)
 
 dibs_status dibs__adopt_enter(dibs_lock *lock, dibs_error *err)
 {
-    dibs_status rc = lock ? dibs__reach_usable(lock->cl, err) : DIBS_OK;
+    dibs_status rc = dibs__lock_enter(lock, err);
 
     if (rc != DIBS_OK)
         return rc;
-    if (lock && lock->traits->hears)
+    assert(lock);
+    pthread_mutex_unlock(&lock->cl->mutex);
+    rc = dibs__reach_usable(lock->cl, err);
+    if (rc == DIBS_OK && lock->traits->hears)
         dibs__notices_listen(lock->cl, lock->cl->st,
                              dibs__client_deadline(lock->cl, dibsx_now()));
-    return dibs__lock_enter(lock, err);
+    pthread_mutex_lock(&lock->cl->mutex);
+    if (rc != DIBS_OK)
+        dibs__lock_exit(lock);
+    return rc;
 }
 
 dibs_status dibs_lock_adopt(dibs_lock *lock, const char *owner, uint64_t fence,

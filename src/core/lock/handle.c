@@ -28,16 +28,25 @@ dibs_status dibs__lock_enter(dibs_lock *lock, dibs_error *err)
     if (rc == DIBS_OK && lock->busy)
         rc = dibsx_fail(err, DIBS_INVALID,
                         "another call is under way on this handle");
-    if (rc == DIBS_OK)
-        lock->busy = true;
-    else
+    if (rc != DIBS_OK) {
         pthread_mutex_unlock(&lock->cl->mutex);
-    return rc;
+        return rc;
+    }
+    lock->busy = true;
+    lock->cl->calls++;
+    return DIBS_OK;
+}
+
+void dibs__client_leave(dibs_client *cl)
+{
+    if (--cl->calls == 0 && cl->closing)
+        pthread_cond_broadcast(&cl->over);
 }
 
 void dibs__lock_exit(dibs_lock *lock)
 {
     lock->busy = false;
+    dibs__client_leave(lock->cl);
     pthread_mutex_unlock(&lock->cl->mutex);
 }
 

@@ -14,6 +14,10 @@ DIBS_MUST_CHECK dibs_status dibs__lock_enter(dibs_lock *lock, dibs_error *err);
 /* Ends it and lets go of the mutex. Locks: cl->mutex, released. */
 void dibs__lock_exit(dibs_lock *lock);
 
+/* The end of what was counted in cl->calls, for which the close of the client waits.
+ * Locks: cl->mutex. */
+void dibs__client_leave(dibs_client *cl);
+
 /* The table of owners. Locks: cl->mutex. */
 void dibs__lock_list(dibs_lock *lock);
 void dibs__lock_unlist(dibs_lock *lock);
