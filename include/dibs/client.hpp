@@ -5,10 +5,13 @@
 
 #include <chrono>
 #include <dibs/dibs.h>
+#include <exception>
 #include <memory>
 #include <new>
 #include <stdexcept>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace dibs
 {
@@ -56,6 +59,52 @@ inline bool granted(dibs_status status, const dibs_error &err)
         return false;
     must(status, err);
     return true;
+}
+
+/* The list that the callback of a call fills. An exception must not pass through C: it
+ * ends the list, and must() throws it when the call has returned. */
+template <typename T> struct gathered {
+    explicit gathered(T start = T()) : all(std::move(start))
+    {
+    }
+    /* In a callback, whose argument is one of these. */
+    template <typename Fn> static bool add(void *arg, Fn fn) noexcept
+    {
+        auto *self = static_cast<gathered *>(arg);
+
+        try {
+            return fn(self->all);
+        } catch (...) {
+            self->thrown_ = std::current_exception();
+            return false;
+        }
+    }
+    /* Throws what a callback has thrown. */
+    void rethrow() const
+    {
+        if (thrown_)
+            std::rethrow_exception(thrown_);
+    }
+    void must(dibs_status status, const dibs_error &err) const
+    {
+        rethrow();
+        detail::must(status, err);
+    }
+
+    T all;
+
+  private:
+    std::exception_ptr thrown_;
+};
+
+using names = gathered<std::vector<std::string>>;
+
+inline bool add_name(void *arg, const char *name) noexcept
+{
+    return names::add(arg, [name](std::vector<std::string> &all) {
+        all.emplace_back(name);
+        return true;
+    });
 }
 
 } // namespace detail

@@ -323,35 +323,30 @@ class member
 inline std::vector<std::string>
 members(const client &cl, const std::string &group)
 {
-    std::vector<std::string> names;
+    detail::names found;
     dibs_error err = dibs_error();
     dibs_member_fn *note = [](const dibs_member_info *info, void *arg) {
-        static_cast<std::vector<std::string> *>(arg)->emplace_back(
-            info->member);
-        return true;
+        return detail::add_name(arg, info->member);
     };
     dibs_status rc =
-        dibs_members_list(cl.get(), group.c_str(), note, &names, &err);
+        dibs_members_list(cl.get(), group.c_str(), note, &found, &err);
 
-    if (rc != DIBS_NOTFOUND)
-        detail::must(rc, err);
-    return names;
+    found.must(rc == DIBS_NOTFOUND ? DIBS_OK : rc, err);
+    return std::move(found.all);
 }
 
 /* The names of the groups that begin so, in the order of their bytes. */
 inline std::vector<std::string>
 groups(const client &cl, const std::string &begins = std::string())
 {
-    std::vector<std::string> names;
+    detail::names found;
     dibs_error err = dibs_error();
     dibs_group_fn *note = [](const dibs_group_info *info, void *arg) {
-        static_cast<std::vector<std::string> *>(arg)->emplace_back(info->group);
-        return true;
+        return detail::add_name(arg, info->group);
     };
 
-    detail::must(dibs_group_list(cl.get(), begins.c_str(), note, &names, &err),
-                 err);
-    return names;
+    found.must(dibs_group_list(cl.get(), begins.c_str(), note, &found, &err), err);
+    return std::move(found.all);
 }
 
 /* Options of a barrier; see dibs/barrier.h. */
@@ -463,36 +458,37 @@ struct barrier_view {
 /* Throws with DIBS_NOTFOUND if no party has a seat. */
 inline barrier_view show_barrier(const client &cl, const std::string &name)
 {
-    barrier_view found = barrier_view();
+    using view = detail::gathered<barrier_view>;
+    view found;
     dibs_error err = dibs_error();
     dibs_barrier_party_fn *note = [](const dibs_barrier_party *party,
                                      void *arg) {
-        static_cast<barrier_view *>(arg)->parties.push_back(
-            {party->who, party->arrived, milliseconds(party->left_ms)});
-        return true;
+        return view::add(arg, [party](barrier_view &to) {
+            to.parties.push_back(
+                {party->who, party->arrived, milliseconds(party->left_ms)});
+            return true;
+        });
     };
 
-    detail::must(dibs_barrier_show(cl.get(), name.c_str(), &found.state, note,
-                                   &found, &err),
-                 err);
-    return found;
+    found.must(dibs_barrier_show(cl.get(), name.c_str(), &found.all.state, note,
+                                 &found, &err),
+               err);
+    return std::move(found.all);
 }
 
 /* The names of the barriers that begin so, in the order of their bytes. */
 inline std::vector<std::string>
 barriers(const client &cl, const std::string &begins = std::string())
 {
-    std::vector<std::string> names;
+    detail::names found;
     dibs_error err = dibs_error();
     dibs_barrier_fn *note = [](const char *name, const dibs_barrier_state *,
                                void *arg) {
-        static_cast<std::vector<std::string> *>(arg)->emplace_back(name);
-        return true;
+        return detail::add_name(arg, name);
     };
 
-    detail::must(
-        dibs_barrier_list(cl.get(), begins.c_str(), note, &names, &err), err);
-    return names;
+    found.must(dibs_barrier_list(cl.get(), begins.c_str(), note, &found, &err), err);
+    return std::move(found.all);
 }
 
 /* A latch; see dibs/latch.h.
@@ -572,17 +568,15 @@ class latch
 inline std::vector<std::string>
 latches(const client &cl, const std::string &begins = std::string())
 {
-    std::vector<std::string> names;
+    detail::names found;
     dibs_error err = dibs_error();
     dibs_latch_fn *note = [](const char *name, const dibs_latch_state *,
                              void *arg) {
-        static_cast<std::vector<std::string> *>(arg)->emplace_back(name);
-        return true;
+        return detail::add_name(arg, name);
     };
 
-    detail::must(dibs_latch_list(cl.get(), begins.c_str(), note, &names, &err),
-                 err);
-    return names;
+    found.must(dibs_latch_list(cl.get(), begins.c_str(), note, &found, &err), err);
+    return std::move(found.all);
 }
 
 /* Options of a limit; see dibs/limit.h. */
@@ -685,16 +679,14 @@ class limit
 inline std::vector<std::string>
 limits(const client &cl, const std::string &begins = std::string())
 {
-    std::vector<std::string> names;
+    detail::names found;
     dibs_error err = dibs_error();
     dibs_limit_fn *note = [](const dibs_limit_info *info, void *arg) {
-        static_cast<std::vector<std::string> *>(arg)->emplace_back(info->name);
-        return true;
+        return detail::add_name(arg, info->name);
     };
 
-    detail::must(dibs_limit_list(cl.get(), begins.c_str(), note, &names, &err),
-                 err);
-    return names;
+    found.must(dibs_limit_list(cl.get(), begins.c_str(), note, &found, &err), err);
+    return std::move(found.all);
 }
 
 /* The result of a health check; see dibs/health.h. */
@@ -725,7 +717,8 @@ check_health(const client &cl, const std::string &election = std::string(),
              const std::string &group = std::string(),
              milliseconds slow = milliseconds(0))
 {
-    health found = health();
+    using report = detail::gathered<health>;
+    report found;
     dibs_error err = dibs_error();
     dibs_health_opts opts = dibs_health_opts();
     dibs_status rc;
@@ -736,16 +729,20 @@ check_health(const client &cl, const std::string &election = std::string(),
     opts.slow_ms = slow.count();
     opts.arg = &found;
     opts.each = [](const dibs_health_part *part, void *arg) {
-        static_cast<health *>(arg)->parts.push_back(
-            {part->name, part->result, part->status,
-             std::chrono::microseconds(part->took_us), part->detail});
+        (void)report::add(arg, [part](health &to) {
+            to.parts.push_back({part->name, part->result, part->status,
+                                std::chrono::microseconds(part->took_us),
+                                part->detail});
+            return true;
+        });
     };
-    rc = dibs_health_check(cl.get(), &opts, &found.level, &err);
-    if (found.parts.empty())
+    rc = dibs_health_check(cl.get(), &opts, &found.all.level, &err);
+    found.rethrow();
+    if (found.all.parts.empty())
         detail::must(rc, err);
     if (rc != DIBS_OK)
-        found.reason = err.message;
-    return found;
+        found.all.reason = err.message;
+    return std::move(found.all);
 }
 
 /* Options of a breaker; see dibs/breaker.h. */

@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <dibs/client.hpp>
 #include <dibs/jobs.h>
+#include <dibs/state.hpp>
 #include <exception>
 #include <functional>
 #include <list>
@@ -235,15 +236,12 @@ inline std::string job_result(const client &cl, const std::string &run,
                               const std::string &step = "main")
 {
     dibs_error err = dibs_error();
-    dibs_value value = dibs_value();
-    std::string data;
+    detail::raw_values value(1);
 
-    detail::must(
-        dibs_job_result(cl.get(), run.c_str(), step.c_str(), &value, &err),
-        err);
-    data.assign(static_cast<const char *>(value.data), value.len);
-    dibs_value_free(&value);
-    return data;
+    detail::must(dibs_job_result(cl.get(), run.c_str(), step.c_str(),
+                                 value.all.data(), &err),
+                 err);
+    return value.copy(0).data;
 }
 
 inline void cancel_job(const client &cl, const std::string &run)

@@ -55,24 +55,23 @@ class queue_admin
 
         detail::must(dibs_queue_resume(cl_, name_.c_str(), &err), err);
     }
-    /* Shows up to `max` items; a callback that returns false ends it. The callback must
-     * not throw. */
+    /* Shows up to `max` items; a callback that returns false ends it, and so does one
+     * that throws, to the caller of this. */
     void peek(dibs_item_place place, std::size_t skip, std::size_t max,
               const std::function<bool(const dibs_item_info &)> &each) const
     {
+        using function = const std::function<bool(const dibs_item_info &)>;
+        using called = detail::gathered<function *>;
+        called fn(&each);
         dibs_error err = dibs_error();
         dibs_item_info_fn *call = [](const dibs_item_info *info, void *arg) {
-            auto fn =
-                static_cast<const std::function<bool(const dibs_item_info &)> *>(
-                    arg);
-            return (*fn)(*info);
+            return called::add(arg,
+                               [info](function *to) { return (*to)(*info); });
         };
-        void *arg =
-            const_cast<std::function<bool(const dibs_item_info &)> *>(&each);
 
-        detail::must(dibs_queue_peek(cl_, name_.c_str(), place, skip, max, call,
-                                     arg, &err),
-                     err);
+        fn.must(dibs_queue_peek(cl_, name_.c_str(), place, skip, max, call, &fn,
+                                &err),
+                err);
     }
     /* How many items were dropped. */
     uint64_t purge(uint32_t places = DIBS_ITEM_READY | DIBS_ITEM_LATER)
@@ -121,16 +120,15 @@ class queue_admin
 inline std::vector<std::string>
 queues(const client &cl, const std::string &begins = std::string())
 {
-    std::vector<std::string> names;
+    detail::names found;
     dibs_error err = dibs_error();
     dibs_queue_fn *note = [](const char *name, void *arg) {
-        static_cast<std::vector<std::string> *>(arg)->emplace_back(name);
-        return true;
+        return detail::add_name(arg, name);
     };
 
-    detail::must(dibs_queue_list(cl.get(), begins.c_str(), note, &names, &err),
-                 err);
-    return names;
+    found.must(dibs_queue_list(cl.get(), begins.c_str(), note, &found, &err),
+               err);
+    return std::move(found.all);
 }
 
 } // namespace dibs

@@ -252,25 +252,26 @@ struct index_entries {
 inline index_entries first_entries(const client &cl, const std::string &index,
                                    int64_t up_to, uint32_t limit = 64)
 {
+    using entries = detail::gathered<index_entries>;
     dibs_index_look look = dibs_index_look();
     dibs_error err = dibs_error();
-    index_entries out;
-    auto note = [](const dibs_index_entry *entry, void *arg) {
-        auto *to = static_cast<index_entries *>(arg);
-
-        to->entries.emplace_back(entry->member, entry->at);
-        return true;
+    entries out;
+    dibs_index_fn *note = [](const dibs_index_entry *entry, void *arg) {
+        return entries::add(arg, [entry](index_entries &to) {
+            to.entries.emplace_back(entry->member, entry->at);
+            return true;
+        });
     };
 
     look.index = index.c_str();
     look.up_to = up_to;
     look.limit = limit;
-    out.entries.reserve(limit);
-    detail::must(dibs_index_first(
-                     cl.get(), &look, 1, &out.now_us, note, &out, &err),
-                 err);
-    out.next = look.next;
-    return out;
+    out.all.entries.reserve(limit);
+    out.must(dibs_index_first(
+                 cl.get(), &look, 1, &out.all.now_us, note, &out, &err),
+             err);
+    out.all.next = look.next;
+    return std::move(out.all);
 }
 
 } // namespace dibs

@@ -8,7 +8,9 @@
 
 #include <atomic>
 #include <cstdlib>
+#include <dlfcn.h>
 #include <iostream>
+#include <new>
 #include <stdexcept>
 #include <thread>
 #include <type_traits>
@@ -32,6 +34,120 @@ static_assert(std::is_nothrow_move_constructible<dibs::lock>::value,
 static_assert(std::is_move_assignable<dibs::multi>::value, "a set is moved");
 static_assert(!std::is_copy_constructible<dibs::client>::value,
               "a client is not copied");
+
+// The memory of this program, which ends when a test says so; the library has its own.
+static thread_local int news_left = -1; // negative: without end
+
+void *operator new(std::size_t size)
+{
+    void *made = news_left == 0 ? nullptr : std::malloc(size ? size : 1);
+
+    if (!made)
+        throw std::bad_alloc();
+    if (news_left > 0)
+        news_left--;
+    return made;
+}
+
+void operator delete(void *made) noexcept
+{
+    std::free(made);
+}
+
+void operator delete(void *made, std::size_t) noexcept
+{
+    std::free(made);
+}
+
+// Whether the call throws for want of memory, of which it has so much.
+template <typename Fn> static bool lacks_memory(int news, Fn fn)
+{
+    bool lacked = false;
+
+    news_left = news;
+    try {
+        fn();
+    } catch (const std::bad_alloc &) {
+        lacked = true;
+    }
+    news_left = -1;
+    return lacked;
+}
+
+// Calls it with ever more memory until it has enough. How often it had not.
+template <typename Fn> static int starve(Fn fn)
+{
+    int news = 0;
+
+    while (lacks_memory(news, fn))
+        news++;
+    return news;
+}
+
+// Functions of the library that this program stands in front of.
+template <typename Fn> static Fn *behind(Fn *, const char *name)
+{
+    Fn *fn = reinterpret_cast<Fn *>(dlsym(RTLD_NEXT, name));
+
+    CHECK(fn);
+    return fn;
+}
+
+// An exception of a callback must not come out of a call of the library.
+template <typename Fn> static dibs_status without_throwing(Fn fn)
+{
+    dibs_status rc = DIBS_OK;
+    bool threw = false;
+
+    try {
+        rc = fn();
+    } catch (...) {
+        threw = true;
+    }
+    CHECK(!threw);
+    return rc;
+}
+
+dibs_status dibs_queue_list(dibs_client *cl, const char *begins,
+                            dibs_queue_fn *each, void *arg, dibs_error *err)
+{
+    auto fn = behind(dibs_queue_list, "dibs_queue_list");
+
+    return without_throwing([&] { return fn(cl, begins, each, arg, err); });
+}
+
+dibs_status dibs_queue_peek(dibs_client *cl, const char *name,
+                            dibs_item_place place, size_t skip, size_t max,
+                            dibs_item_info_fn *each, void *arg, dibs_error *err)
+{
+    auto fn = behind(dibs_queue_peek, "dibs_queue_peek");
+
+    return without_throwing(
+        [&] { return fn(cl, name, place, skip, max, each, arg, err); });
+}
+
+// The data of the last result of a job that is not freed yet.
+static thread_local const void *result_data = nullptr;
+
+dibs_status dibs_job_result(dibs_client *cl, const char *run, const char *step,
+                            dibs_value *out, dibs_error *err)
+{
+    auto fn = behind(dibs_job_result, "dibs_job_result");
+    dibs_status rc = fn(cl, run, step, out, err);
+
+    CHECK(!result_data);
+    result_data = out->data;
+    return rc;
+}
+
+void dibs_value_free(dibs_value *value)
+{
+    auto fn = behind(dibs_value_free, "dibs_value_free");
+
+    if (value->data && value->data == result_data)
+        result_data = nullptr;
+    fn(value);
+}
 
 static bool is_free(dibs::client &db, const std::string &name)
 {
@@ -408,6 +524,21 @@ static void operated_queues(dibs::client &db)
     });
     CHECK(items == 0 && mail.purge() == 0 && mail.redrive() == 0);
     CHECK(thrown([&] { mail.redrive_one(7); }) == DIBS_NOTFOUND);
+    // An exception of a callback ends the call and reaches its caller.
+    dibs::queue(db, "mail").push("letter");
+    dibs::queue(db, "mail").push("card");
+    try {
+        mail.peek(DIBS_ITEM_READY, 0, 10,
+                  [&](const dibs_item_info &) -> bool {
+                      items++;
+                      throw std::out_of_range("enough");
+                  });
+        CHECK(false);
+    } catch (const std::out_of_range &) {
+        CHECK(items == 1);
+    }
+    CHECK(mail.purge() == 2);
+    CHECK(starve([&] { dibs::queues(db, "mai"); }) > 0);
     CHECK(dibs::queues(db, "mai") == std::vector<std::string>{"mail"});
     mail.remove();
     CHECK(dibs::queues(db).empty());
@@ -633,9 +764,11 @@ static void called_jobs(dibs::client &db)
     whole.add("fail", [](dibs::run &) { throw std::runtime_error("no luck"); });
     whole.publish();
     std::thread thread([&] { whole.run(); });
-    std::string run = dibs::start_job(db, "greet", {"name=anna"});
+    std::string run = dibs::start_job(db, "greet", {"name=anna-with-many-names"});
     CHECK(dibs::wait_job(db, run).state == DIBS_RUN_OK);
-    CHECK(dibs::job_result(db, run) == "hello anna");
+    CHECK(dibs::job_result(db, run) == "hello anna-with-many-names");
+    CHECK(starve([&] { dibs::job_result(db, run); }) > 0);
+    CHECK(!result_data);
     CHECK(thrown([&] { dibs::cancel_job(db, run); }) == DIBS_STALE);
     CHECK(thrown([&] { dibs::resume_bookmark(db, run, "none"); }) ==
           DIBS_NOTFOUND);

@@ -15,7 +15,7 @@ used=0
 # compile OUT SOURCE
 compile() {
     "$cxx" "-std=$standard" "${strict[@]}" -I "$root/include" -o "$1" "$2" \
-        -L "$build" -ldibs -Wl,-rpath,"$build" -pthread
+        -L "$build" -ldibs -Wl,-rpath,"$build" -pthread -ldl
 }
 
 declare -A standards=([g++]=c++11 [clang++]=c++20)
