@@ -308,6 +308,10 @@ class Output(Case):
             (1, ["check", "-q", "nothing"]),
             (0, ["check", "-q", "x"]),
             (0, ["ping", "-q"]),
+            (127, ["run", "-q", "y", "--", "./nothing"]),
+            (127, ["elect", "-q", "y", "--", "./nothing"]),
+            (127, ["limit", "-q", "y", "--rate", "9/s", "--", "./nothing"]),
+            (127, ["breaker", "run", "-q", "y", "--", "./nothing"]),
         ):
             with self.subTest(args=args):
                 result = self.dibs(*args)
