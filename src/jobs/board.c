@@ -161,21 +161,42 @@ dibs_status dibs__board_run(const dibs__board *board, const char *id,
     return rc;
 }
 
+static dibs_status
+read_definition(const dibs__board *board, const char *job, const char *hash,
+                dibs_value *out, dibs_error *err)
+{
+    char name[DIBS__JOB_NAME_SIZE + DIBS__JOB_HASH_SIZE + 1];
+    dibs_status rc;
+
+    (void)snprintf(name, sizeof(name), "%s/%s", job, hash);
+    rc = read_value(board, "def", name, out, err);
+    return rc == DIBS_NOTFOUND
+               ? dibsx_fail(err, rc,
+                            "the store has no definition %s of the job %s; "
+                            "load its file with 'dibs job load'",
+                            hash, job)
+               : rc;
+}
+
+dibs_status
+dibs__board_job_version(const dibs__board *board, const char *job,
+                        const char *hash, uint64_t *out, dibs_error *err)
+{
+    dibs_value value;
+    dibs_status rc = read_definition(board, job, hash, &value, err);
+
+    *out = value.version;
+    dibs_value_free(&value);
+    return rc;
+}
+
 static dibs_status read_job(const dibs__board *board, const char *job,
                             const char *hash, dibs__job **out, dibs_error *err)
 {
-    char name[DIBS__JOB_NAME_SIZE + DIBS__JOB_HASH_SIZE + 1];
     dibs_value value;
-    dibs_status rc = DIBS_OK;
+    dibs_status rc = read_definition(board, job, hash, &value, err);
 
     *out = NULL;
-    (void)snprintf(name, sizeof(name), "%s/%s", job, hash);
-    rc = read_value(board, "def", name, &value, err);
-    if (rc == DIBS_NOTFOUND)
-        return dibsx_fail(err, rc,
-                          "the store has no definition %s of the job %s; load "
-                          "its file with 'dibs job load'",
-                          hash, job);
     if (rc == DIBS_OK)
         rc = dibs__job_from_json(value.data, value.len, out, err);
     dibs_value_free(&value);

@@ -48,6 +48,13 @@ DIBS_MUST_CHECK dibs_status dibs__board_job(const dibs__board *board,
                                             const char *job, const char *hash,
                                             dibs__job **out, dibs_error *err);
 
+/* The version of a definition, for a commit that checks it. NOTFOUND as above. */
+DIBS_MUST_CHECK dibs_status dibs__board_job_version(const dibs__board *board,
+                                                    const char *job,
+                                                    const char *hash,
+                                                    uint64_t *out,
+                                                    dibs_error *err);
+
 /* Commits an intent, and sends it again unchanged while it has no answer. *doubt is set
  * if a try had none: STALE may then be by its own doing. */
 DIBS_MUST_CHECK dibs_status dibs__board_commit(const dibs__board *board,

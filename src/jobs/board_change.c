@@ -255,6 +255,35 @@ join_batch(const dibs__board *board, const dibs__member_of *member,
     return rc;
 }
 
+/* The definition is in the store when the run is: no sweep deletes the one in force, and
+ * one that is not in force is checked. A sweep that did not see the run meets a state that
+ * has changed since it began (node_trim.c). */
+static dibs_status
+keep_definition(const dibs__board *board, const start *s, dibs__stage *st,
+                dibs__job_state *known, dibs_error *err)
+{
+    dibs__job_state *state = st->sc.state ? st->sc.state : known;
+    const char *hash = s->hash ? s->hash : known->hash;
+    char key[DIBS__PLACE_SIZE];
+    uint64_t version = 0;
+    dibs_status rc = DIBS_OK;
+
+    if (state->version != known->version)
+        return DIBS_BROKEN;
+    if (!known->set[0] || strcmp(known->hash, hash) != 0) {
+        rc = dibs__board_job_version(board, s->job, hash, &version, err);
+        (void)snprintf(key, sizeof(key), "def/%s/%s", s->job, hash);
+        dibs__intent_check_version(&st->in, key, version);
+        state->changed = true;
+    }
+    (void)snprintf(key, sizeof(key), "state/%s", s->job);
+    if (!state->changed)
+        dibs__intent_check_version(&st->in, key, state->version);
+    else if (!st->sc.state)
+        dibs__job_state_commit(state, &st->in);
+    return rc;
+}
+
 /* A run that is there is found first: its job may have changed or be gone. */
 static dibs_status try_start(const dibs__board *board, const void *what,
                              bool *doubt, dibs_error *err)
@@ -284,6 +313,8 @@ static dibs_status try_start(const dibs__board *board, const void *what,
         rc = dibs__board_now(board, &st.sc.now_us, err);
     if (rc == DIBS_OK)
         rc = dibs__run_start(&st.sc, err);
+    if (rc == DIBS_OK)
+        rc = keep_definition(board, s, &st, &known, err);
     if (rc == DIBS_OK) {
         dibs__scene_write(&st.sc);
         dibs__batch_commit(&batch, st.sc.now_us, &st.in);

@@ -108,10 +108,11 @@ static void note_use(old_list *old, const char *hash)
         old->used[i] = old->used[i] || strcmp(old->at[i], hash) == 0;
 }
 
-/* The state is checked, so that a load which brings the definition back comes before or
- * after this. */
+/* The state is checked as it was before the runs were listed: a load that brings the
+ * definition back comes before or after this, and so does a start that the list lacks. *left:
+ * it has changed, and the definition stays for now. */
 static dibs_status drop_old(dibs__node *node, const dibs__job_state *state,
-                            const char *hash, dibs_error *err)
+                            const char *hash, bool *left, dibs_error *err)
 {
     char key[DIBS__PLACE_SIZE], index[DIBS__PLACE_SIZE];
     bool doubt = false;
@@ -128,6 +129,7 @@ static dibs_status drop_old(dibs__node *node, const dibs__job_state *state,
         dibs__intent_delete(&in, key);
     rc = dibs__board_commit(node->board, &in, &doubt, err);
     dibs__intent_fini(&in);
+    *left = *left || rc == DIBS_STALE;
     return rc == DIBS_STALE ? DIBS_OK : rc;
 }
 
@@ -145,7 +147,7 @@ static dibs_status drop_unused(dibs__node *node, const dibs__job_state *state,
 
         *left = *left || old->used[i];
         if (!old->used[i])
-            rc = drop_old(node, state, old->at[i], err);
+            rc = drop_old(node, state, old->at[i], left, err);
         (void)dibs__node_valid_until(node);
     }
     return rc;

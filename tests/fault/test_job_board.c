@@ -346,6 +346,117 @@ static void a_start_without_answers_is_one_run(void **state)
     assert_int_equal(count_runs(w, "job/{main}/ready/"), 2);
 }
 
+static void delete_definition(void *w, const char *hash)
+{
+    dibs__board board = board_of(w);
+    char key[DIBS__PLACE_SIZE];
+    bool doubt = false;
+    dibs__intent in;
+
+    (void)snprintf(key, sizeof(key), "def/daily/%s", hash);
+    dibs__intent_init(&in);
+    dibs__intent_delete(&in, key);
+    CHECK(DIBS_OK, dibs__board_commit(&board, &in, &doubt, err));
+    dibs__intent_fini(&in);
+}
+
+/* After the schedule of "daily": its runs leave the state as it is. */
+#define ALLOW "', concurrency: 'allow"
+
+/* A run of "daily" that is being made when a sweep that saw no run deletes its definition. */
+typedef struct lateness {
+    void *w;
+    char *id;
+    const char *hash;     /* NULL: of the definition in force */
+    const char *schedule; /* of a load before that; NULL: none */
+    int calls;
+} lateness;
+
+static dibs_status make_late(const dibs__job *job, const dibs__job_state *state,
+                             dibs__run *run, void *arg, dibs_error *err)
+{
+    lateness *late = arg;
+    const char *hash = late->hash ? late->hash : state->hash;
+
+    if (late->calls++ == 0) {
+        if (late->schedule)
+            (void)load(late->w, 2, late->schedule, "y");
+        delete_definition(late->w, hash);
+    }
+    return dibs__run_make(run, late->id, job, hash, err);
+}
+
+static void start_in_a_load(void *w, const char *before, const char *after)
+{
+    dibs__board board = board_of(w);
+    char id[] = "daily.a";
+    lateness late = {.w = w, .id = id, .schedule = after};
+    dibs__job *job = NULL;
+    dibs__run run;
+
+    (void)load(w, 1, before, "x");
+    CHECK(DIBS_OK, dibs__board_start_run(&board, "daily", id, NULL, make_late,
+                                         &late, err));
+    CHECK(DIBS_OK, dibs__board_run(&board, id, &run, err));
+    assert_string_equal(run.hash, state_of(w, "daily").hash);
+    CHECK(DIBS_OK, dibs__board_job(&board, "daily", run.hash, &job, err));
+    dibs__job_free(job);
+    dibs__run_fini(&run);
+}
+
+static void a_start_in_a_load_has_its_definition(void **state)
+{
+    start_in_a_load(*state, "0 2 * * *", "0 3 * * *");
+}
+
+static void a_start_that_leaves_the_state_has_its_definition(void **state)
+{
+    start_in_a_load(*state, "0 2 * * *" ALLOW, "0 3 * * *" ALLOW);
+}
+
+/* A definition that is not in force, as of a rerun. */
+static void make_old(void *w, char hash[DIBS__JOB_HASH_SIZE])
+{
+    (void)load(w, 1, "0 2 * * *" ALLOW, "x");
+    memcpy(hash, state_of(w, "daily").hash, DIBS__JOB_HASH_SIZE);
+    (void)load(w, 2, "0 3 * * *" ALLOW, "y");
+}
+
+static void a_start_that_lost_its_definition_is_none(void **state)
+{
+    void *w = *state;
+    dibs__board board = board_of(w);
+    char id[] = "daily.a", old[DIBS__JOB_HASH_SIZE];
+    lateness late = {.w = w, .id = id, .hash = old};
+
+    make_old(w, old);
+    CHECK(DIBS_NOTFOUND, dibs__board_start_run(&board, "daily", id, old,
+                                               make_late, &late, err));
+    assert_int_equal(count_runs(w, "job/{main}/runs/daily"), 0);
+}
+
+/* A sweep that listed the runs before it does not delete the definition. */
+static void a_start_of_an_old_definition_is_news_to_a_sweep(void **state)
+{
+    void *w = *state;
+    dibs__board board = board_of(w);
+    char id[] = "daily.a", old[DIBS__JOB_HASH_SIZE];
+    lateness late = {.w = w, .id = id, .hash = old, .calls = 1};
+    dibs__job_state listed;
+    bool doubt = false;
+    dibs__intent in;
+
+    make_old(w, old);
+    listed = state_of(w, "daily");
+    CHECK(DIBS_OK, dibs__board_start_run(&board, "daily", id, old, make_late,
+                                         &late, err));
+    dibs__intent_init(&in);
+    dibs__intent_check_version(&in, "state/daily", listed.version);
+    dibs__intent_enter(&in, "trim", "daily", 1);
+    CHECK(DIBS_STALE, dibs__board_commit(&board, &in, &doubt, err));
+    dibs__intent_fini(&in);
+}
+
 static dibs_status
 claim_first(dibs__scene *sc, bool doubt, void *arg, dibs_error *err)
 {
@@ -419,6 +530,10 @@ int main(void)
         JOB_TEST(an_edit_makes_nothing_late),
         JOB_TEST(a_load_without_the_old_definition),
         JOB_TEST(a_start_without_answers_is_one_run),
+        JOB_TEST(a_start_in_a_load_has_its_definition),
+        JOB_TEST(a_start_that_leaves_the_state_has_its_definition),
+        JOB_TEST(a_start_that_lost_its_definition_is_none),
+        JOB_TEST(a_start_of_an_old_definition_is_news_to_a_sweep),
         JOB_TEST(a_cancel_without_answers_is_one),
         JOB_TEST(a_resume_without_answers_is_ones_own),
     };
