@@ -11,9 +11,11 @@
 #include "cli/token.h"
 #include "cli/value_json.h"
 #include "cli/verbs.h"
+#include "exec/signals.h"
 #include <dibs/queue.h>
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -23,7 +25,9 @@ typedef struct pop {
     dibs_client *cl;
     dibs_queue *queue;
     dibs_item *item;
-    dibs__token_file file;
+    dibs__token_file file; /* signals are served while there is one */
+    dibs__signals sig;
+    int fatal; /* a signal that ended the wait; 0: none */
     char token[DIBS_ITEM_TOKEN_SIZE];
 } pop;
 
@@ -111,6 +115,8 @@ static int print_and_leave(pop *p)
     snprintf(line, sizeof(line), "%s\n", p->token);
     if (p->file.path)
         rc = dibs__token_file_put(&p->file, line, &err);
+    if (p->file.path && rc == DIBS_OK) /* A print may last. */
+        pthread_sigmask(SIG_SETMASK, &p->sig.old_mask, NULL);
     code = rc == DIBS_OK ? print_item(p) : dibs__cli_fail(p->cmd, &err);
     /* A token that is in its file can still be used. */
     if (code && (rc != DIBS_OK || !p->file.path))
@@ -125,6 +131,50 @@ static int64_t wait_of(const dibs__command *cmd)
     return dibs__opt_given(cmd, "wait") ? dibs__opt_ms(cmd, "wait") : -1;
 }
 
+/* ---- waiting with a draft of the token's file, which a signal must not leave behind */
+
+/* Takes the signals while the main thread waits; SIGRTMIN ends it. */
+static void *serve_signals(void *arg)
+{
+    pop *p = arg;
+    sigset_t awaited = p->sig.served;
+
+    sigaddset(&awaited, SIGRTMIN);
+    for (;;) {
+        int number = sigwaitinfo(&awaited, NULL);
+
+        if (number == SIGRTMIN)
+            return NULL;
+        if (number == SIGTSTP)
+            (void)dibs__signal_stop(false);
+        if (number > 0 && dibs__signal_fatal(number)) {
+            p->fatal = number;
+            dibs_queue_cancel(p->queue);
+        }
+    }
+}
+
+static dibs_status reserve_served(pop *p, dibs_error *err)
+{
+    pthread_t thread;
+    sigset_t end, mask;
+    dibs_status rc;
+    int failed;
+
+    sigemptyset(&end);
+    sigaddset(&end, SIGRTMIN);
+    pthread_sigmask(SIG_BLOCK, &end, &mask);
+    failed = pthread_create(&thread, NULL, serve_signals, p);
+    if (failed)
+        return dibsx_fail_at(err, DIBS_UNAVAIL, dibsx_errno_name(failed),
+                             "cannot start a thread: %s", strerror(failed));
+    rc = dibs_queue_reserve(p->queue, wait_of(p->cmd), &p->item, err);
+    pthread_kill(thread, SIGRTMIN);
+    pthread_join(thread, NULL);
+    pthread_sigmask(SIG_SETMASK, &mask, NULL);
+    return rc;
+}
+
 static int take_item(pop *p)
 {
     dibs_queue_opts opts = {.size = sizeof(opts),
@@ -134,8 +184,12 @@ static int take_item(pop *p)
     dibs_status rc = dibs_queue_new(p->cl, dibs__operands(p->cmd)[0], &opts,
                                     &p->queue, &err);
 
-    if (rc == DIBS_OK)
+    if (rc == DIBS_OK && p->file.path)
+        rc = reserve_served(p, &err);
+    else if (rc == DIBS_OK)
         rc = dibs_queue_reserve(p->queue, wait_of(p->cmd), &p->item, &err);
+    if (p->fatal)
+        return DIBS__EXIT_SIGNAL + p->fatal;
     if (rc == DIBS_BUSY || rc == DIBS_TIMEOUT) {
         int busy_code = (int)dibs__opt_int(p->cmd, "conflict-exit-code");
 
@@ -166,6 +220,22 @@ static int check_pop(const dibs__command *cmd)
     return why ? DIBS__EXIT_USAGE : 0;
 }
 
+/* An item that is not settled comes back. */
+static int pop_to(pop *p)
+{
+    int code = dibs__cli_open(p->cmd, &p->cl);
+
+    if (!code)
+        code = take_item(p);
+    if (!code && p->item)
+        code = dibs__opt_flag(p->cmd, "ack") ? print_and_ack(p)
+                                             : print_and_leave(p);
+    dibs_item_free(p->item);
+    dibs_queue_free(p->queue);
+    dibs_close(p->cl);
+    return code;
+}
+
 static int pop_item(const dibs__command *cmd)
 {
     pop p = {.cmd = cmd, .file = {.fd = -1}};
@@ -175,18 +245,17 @@ static int pop_item(const dibs__command *cmd)
 
     if (code)
         return code;
-    if (path && dibs__token_file_open(&p.file, path, &err) != DIBS_OK)
+    if (!path)
+        return pop_to(&p);
+    dibs__signals_block(&p.sig);
+    if (dibs__token_file_open(&p.file, path, &err) != DIBS_OK)
         return dibs__cli_fail(cmd, &err);
-    code = dibs__cli_open(cmd, &p.cl);
-    if (!code)
-        code = take_item(&p);
-    if (!code && p.item)
-        code = dibs__opt_flag(cmd, "ack") ? print_and_ack(&p)
-                                          : print_and_leave(&p);
-    dibs_item_free(p.item);
-    dibs_queue_free(p.queue);
-    dibs_close(p.cl);
+    code = pop_to(&p);
     dibs__token_file_close(&p.file);
+    if (!p.fatal)
+        p.fatal = dibs__signals_pending(&p.sig);
+    if (p.fatal && code)
+        dibs__signal_die(p.fatal);
     return code;
 }
 

@@ -129,6 +129,18 @@ class Pop(QueueCase):
         self.fails(64, "queue", "pop", "q", "--token-file", self.folder)
         self.assertEqual(self.stats("ready", "out"), [1, 0])
 
+    def test_a_signal_leaves_no_draft(self):
+        self.push("makes the queue")
+        self.ok("queue", "pop", "q", "--ack")
+        for number in (signal.SIGTERM, signal.SIGINT):
+            process = self.start("queue", "pop", "q", "--token-file", self.path("token"))
+            wait_until(lambda: self.stats("waiting") == [1], "a pop that waits")
+            process.send_signal(number)
+            self.assertEqual(process.wait(PATIENCE), -number)
+            self.assertEqual([name for name in os.listdir(self.folder) if name.startswith("token")], [])
+        self.push("one")
+        self.assertEqual(self.stats("ready", "out"), [1, 0])
+
     def test_nothing_there(self):
         self.fails(75, "queue", "pop", "q", "-n", "--ack")
         self.fails(7, "queue", "pop", "q", "-w", "10ms", "--ack", "-E", "7")
