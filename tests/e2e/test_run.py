@@ -379,6 +379,14 @@ class Once(RunCase):
         self.run_once("x")
         self.assertEqual(self.text("ran"), "ran\n")
 
+    def test_a_command_that_cannot_start_leaves_the_slot_before(self):
+        self.run_once("x")
+        self.assertEqual(self.dibs("run", "--once=y", "k", "--", "./nosuch").returncode, 127)
+        self.run_once("x")
+        self.assertEqual(self.text("ran"), "ran\n")
+        self.run_once("y")
+        self.assertEqual(self.text("ran"), "ran\nran\n")
+
 
 class DryRun(RunCase):
     def would(self, *args, code=0):

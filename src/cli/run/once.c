@@ -66,12 +66,15 @@ dibs_status dibs__run_once_look(dibs__run_once *once, dibs_client *cl,
     dibs_value value = {0};
     *taken = false;
     once->version = DIBS_VERSION_NONE;
+    once->before[0] = '\0';
     dibs_status rc = dibs_state_get(cl, once->key, &value, err);
     if (rc == DIBS_NOTFOUND)
         return DIBS_OK;
     if (rc != DIBS_OK)
         return rc;
     once->version = value.version;
+    (void)snprintf(once->before, sizeof once->before, "%s",
+                   (const char *)value.data);
     *taken = covers(value.data, once->slot);
     dibs_value_free(&value);
     return DIBS_OK;
@@ -96,5 +99,8 @@ dibs_status dibs__run_once_take(dibs__run_once *once, dibs_client *cl,
 dibs_status
 dibs__run_once_undo(dibs__run_once *once, dibs_client *cl, dibs_error *err)
 {
-    return dibs_state_delete(cl, once->key, once->version, err);
+    return once->before[0]
+               ? dibs_state_cas(cl, once->key, once->version, once->before,
+                                strlen(once->before), 0, &once->version, err)
+               : dibs_state_delete(cl, once->key, once->version, err);
 }

@@ -11,7 +11,8 @@ enum { DIBS__SLOT_SIZE = 256 };
 typedef struct dibs__run_once {
     char key[DIBS_NAME_MAX + 1]; /* of the value that holds the last slot */
     char slot[DIBS__SLOT_SIZE];
-    uint64_t version; /* of the value found, then of our own */
+    char before[DIBS__SLOT_SIZE]; /* the slot found there; "": none */
+    uint64_t version;             /* of the value found, then of our own */
 } dibs__run_once;
 
 /* `slot` is minute, hour, day or any other text; `wall_us` is now. */
@@ -32,7 +33,8 @@ DIBS_MUST_CHECK dibs_status dibs__run_once_take(dibs__run_once *once,
                                                 dibs_client *cl, bool *taken,
                                                 dibs_error *err);
 
-/* Gives the slot back: nothing was started after all. */
+/* Gives the slot back, and the one before has been used as it was: nothing was started
+ * after all. */
 dibs_status
 dibs__run_once_undo(dibs__run_once *once, dibs_client *cl, dibs_error *err);
 
