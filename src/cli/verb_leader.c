@@ -101,14 +101,15 @@ static int show_leader(const dibs__command *cmd, dibs_client *cl)
     return code ? code : 1;
 }
 
-/* A request to hand the lead to `heir`, of which there is one at a time. */
+/* A request to hand the lead to `heir`, of which there is one at a time. Others that want
+ * the same heir wait with it, and ask themselves when it is over. */
 typedef struct transfer {
     dibs_client *cl;
     const char *name;
     const char *heir;
-    int64_t wait_ms;
+    dibsx_nsec deadline;
     char key[DIBS__HEIR_KEY_SIZE];
-    uint64_t version; /* of the value that names the heir */
+    uint64_t version; /* of the value that names the heir; 0: it is not ours */
     dibs_leader leader;
 } transfer;
 
@@ -117,13 +118,15 @@ static bool is_done(const transfer *tr)
     return strcmp(tr->leader.member, tr->heir) == 0;
 }
 
-/* Another process has asked for another heir. A store that has no values cannot do
- * this at all. */
-static dibs_status check_others(const transfer *tr, dibs_error *err)
+/* Another process has asked for another heir. *there: some process has asked. A store that
+ * has no values cannot do this at all. */
+static dibs_status
+check_others(const transfer *tr, bool *there, dibs_error *err)
 {
     dibs_value value = {0};
     dibs_status rc = dibs_state_get(tr->cl, tr->key, &value, err);
 
+    *there = rc == DIBS_OK;
     if (rc == DIBS_OK && strcmp(value.data, tr->heir) != 0)
         rc = dibsx_fail(err, DIBS_BUSY,
                         "a transfer of %s to %.63s is under way; try again "
@@ -131,6 +134,25 @@ static dibs_status check_others(const transfer *tr, dibs_error *err)
                         tr->name, (const char *)value.data);
     dibs_value_free(&value);
     return rc == DIBS_NOTFOUND ? DIBS_OK : rc;
+}
+
+/* Names the heir, unless a process has done so. */
+static dibs_status name_heir(transfer *tr, dibs_error *err)
+{
+    int64_t left_ms = dibsx_wait_ms(tr->deadline, dibsx_now());
+    uint64_t version = 0; /* of another, if that was faster */
+    dibs_status rc = DIBS_OK;
+    bool there = tr->version != 0;
+
+    if (!there)
+        rc = check_others(tr, &there, err);
+    if (rc != DIBS_OK || there || left_ms <= 0)
+        return rc;
+    rc = dibs_state_cas(tr->cl, tr->key, DIBS_VERSION_NONE, tr->heir,
+                        strlen(tr->heir), left_ms, &version, err);
+    if (rc == DIBS_OK)
+        tr->version = version;
+    return rc == DIBS_STALE ? check_others(tr, &there, err) : rc;
 }
 
 static dibs_status check_candidate(const transfer *tr, dibs_error *err)
@@ -149,16 +171,16 @@ static dibs_status check_candidate(const transfer *tr, dibs_error *err)
 /* The store may be out of reach for a moment: the transfer goes on without us. */
 static dibs_status await_heir(transfer *tr, dibs_error *err)
 {
-    dibsx_nsec deadline = dibsx_after_ms(dibsx_now(), tr->wait_ms);
-
     for (;;) {
         dibs_status rc = dibs_leader_get(tr->cl, tr->name, &tr->leader, err);
 
         if (rc == DIBS_OK && is_done(tr))
             return rc;
-        if (rc != DIBS_OK && rc != DIBS_NOTFOUND && !err->retriable)
+        if (rc == DIBS_OK || rc == DIBS_NOTFOUND)
+            rc = name_heir(tr, err);
+        if (rc != DIBS_OK && (rc == DIBS_BUSY || !err->retriable))
             return rc;
-        if (dibsx_now() >= deadline)
+        if (dibsx_now() >= tr->deadline)
             return dibsx_fail(err, DIBS_TIMEOUT,
                               "%.63s did not come to lead %s in time; dibs "
                               "leader shows who leads, and -w waits longer",
@@ -170,15 +192,15 @@ static dibs_status await_heir(transfer *tr, dibs_error *err)
 static dibs_status ask_leader(transfer *tr, dibs_error *err)
 {
     dibs_status rc = dibs_leader_get(tr->cl, tr->name, &tr->leader, err);
+    bool there;
 
     if (rc != DIBS_OK || is_done(tr))
         return rc;
-    rc = check_others(tr, err);
+    rc = check_others(tr, &there, err);
     if (rc == DIBS_OK)
         rc = check_candidate(tr, err);
     if (rc == DIBS_OK)
-        rc = dibs_state_set(tr->cl, tr->key, tr->heir, strlen(tr->heir),
-                            tr->wait_ms, &tr->version, err);
+        rc = name_heir(tr, err);
     if (rc == DIBS_OK)
         rc = await_heir(tr, err);
     if (tr->version)
@@ -191,7 +213,8 @@ static int transfer_lead(const dibs__command *cmd, dibs_client *cl)
     transfer tr = {.cl = cl,
                    .name = dibs__operands(cmd)[0],
                    .heir = dibs__opt_text(cmd, "transfer"),
-                   .wait_ms = dibs__opt_ms(cmd, "wait")};
+                   .deadline =
+                       dibsx_after_ms(dibsx_now(), dibs__opt_ms(cmd, "wait"))};
     dibs_error err = {0};
 
     dibs__heir_key(tr.name, tr.key);

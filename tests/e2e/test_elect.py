@@ -156,6 +156,39 @@ class Elect(RunCase):
         self.dibs("state", "set", "dibs.heir/e", "b", "--expires", "1h")
         self.assertGreater(int(first.stdout.readline()), term)
 
+    def await_deaf(self, *members):
+        """Candidates that wait, and do not hear their name; behind another, so that none is the next."""
+        for count, member in enumerate(("first", *members), 1):
+            self.start("run", "--meta", f"member={member}", "e", "--", "true")
+            wait_until(lambda count=count: self.waiters("e") == count, "one that waits")
+
+    def heir(self):
+        return self.dibs("state", "get", "dibs.heir/e").stdout.strip()
+
+    def test_a_later_transfer_does_not_end_an_earlier_one(self):
+        self.lead("--member", "a")
+        self.await_deaf("b")
+        first = self.transfer("b", "-w", "1h")
+        wait_until(lambda: self.heir() == "b", "a transfer")
+        second = self.dibs("leader", "--transfer", "b", "-w", "100ms", "e")
+        self.assertIn("b did not come to lead e in time", second.stderr)
+        self.assertEqual(self.heir(), "b")
+        self.transfer("b", "-w", "1h")
+        first.kill()
+        self.dibs("state", "del", "dibs.heir/e")
+        wait_until(lambda: self.heir() == "b", "the second transfer")
+
+    def test_of_many_transfers_at_once_one_is_under_way(self):
+        heirs = [f"m{number}" for number in range(6)]
+        self.lead("--member", "a")
+        self.await_deaf(*heirs)
+        asking = [self.transfer(heir, "-w", "1h") for heir in heirs]
+        wait_until(lambda: sum(one.poll() is not None for one in asking) == len(asking) - 1, "all others")
+        for one in asking:
+            if one.returncode is not None:
+                self.assertEqual(one.returncode, 75)
+                self.assertIn(f"a transfer of e to {self.heir()} is under way", one.stderr.read())
+
     def test_too_few_members_end_the_term(self):
         """Of two members one leaves: the command ends, and runs again when it is back."""
         leader = self.start(
