@@ -20,6 +20,7 @@ if (!command || !process.env.DIBS_SERVE_TOKEN) {
 const urls = (process.env.DIBS_SERVE || 'http://127.0.0.1:3427').split(' ');
 const ttl_ms = Number(process.env.DIBS_SESSION_TTL_MS || 15000);
 const beat_ms = Math.floor(ttl_ms / 3);
+const wait_ms = Math.min(Math.floor(beat_ms / 2), 25000); // for the lock, in one request: the most a daemon takes
 const id = randomUUID();
 // The lease outlasts a daemon that dies: the next beat moves it to another.
 const body = { name, ttl_ms: 2 * ttl_ms, wait_ms: 3600000 };
@@ -106,7 +107,7 @@ async function run() {
 for (const signal of ['SIGHUP', 'SIGINT', 'SIGTERM']) process.on(signal, (_, number) => (stop = 128 + number));
 while (!token && !stop) {
   await beat();
-  const where = `${path}/leases/${id}?wait_ms=${Math.floor(beat_ms / 2)}`;
+  const where = `${path}/leases/${id}?wait_ms=${wait_ms}`;
   const [t0, status, got] = path ? await ask('PUT', where, body) : [0, 0, {}];
   if (status === 201) learn(t0, got);
   else if (![0, 202, 404, 429, 503].includes(status)) throw new Error(`dibs serve: ${got.detail}`);

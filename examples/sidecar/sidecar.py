@@ -13,6 +13,7 @@ from urllib import error, request
 
 TTL_MS = int(os.environ.get("DIBS_SESSION_TTL_MS", "15000"))
 BEAT_S = TTL_MS / 3000
+WAIT_MS = min(BEAT_S * 500, 25000)  # for the lock, in one request: the most a daemon takes
 
 
 def now():
@@ -71,7 +72,7 @@ class Sidecar:
     def acquire(self):
         while not self.token and not self.stop:
             self.beat()
-            where = "%s/leases/%s?wait_ms=%d" % (self.path, self.id, BEAT_S * 500)
+            where = "%s/leases/%s?wait_ms=%d" % (self.path, self.id, WAIT_MS)
             t0, status, got = self.ask("PUT", where, self.body) if self.path else (0, 0, {})
             if status == 201:
                 self.learn(t0, got)

@@ -16,6 +16,8 @@ name=$1
 shift
 ttl_ms=${DIBS_SESSION_TTL_MS:-15000}
 beat_ms=$((ttl_ms / 3))
+wait_ms=$((beat_ms / 2)) # for the lock, in one request: a daemon takes 25 s at most
+[ "$wait_ms" -le 25000 ] || wait_ms=25000
 urls=${DIBS_SERVE:-http://127.0.0.1:3427}
 id=$(cat /proc/sys/kernel/random/uuid)
 # The lease outlasts a daemon that dies: the next beat moves it to another.
@@ -111,7 +113,7 @@ trap 'stop=130' INT
 trap 'stop=143' TERM
 while [ ! "$token" ] && [ ! "$stop" ]; do
     beat
-    [ "$path" ] && ask PUT "$path/leases/$id?wait_ms=$((beat_ms / 2))" "{$body}" && learn "$got"
+    [ "$path" ] && ask PUT "$path/leases/$id?wait_ms=$wait_ms" "{$body}" && learn "$got"
     [ "$status" = 000 ] && sleep 0.1
 done
 [ "$stop" ] || run "$@"

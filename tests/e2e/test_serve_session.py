@@ -566,6 +566,15 @@ class Moves(ClientCase):
                                   capture_output=True, text=True, timeout=PATIENCE, check=False)
         self.assertEqual((done.returncode, done.stderr), (127, "sidecar.sh: curl is not installed\n"))
 
+    def test_a_long_ttl(self):
+        """Its third is longer than the daemon lets a request wait for a lock."""
+        clients = {kind: self.client(kind, f"long-{kind}", ttl_ms=600000) for kind in KINDS}
+        for kind, client in clients.items():
+            fence = int((client.stdout.readline() or client.stderr.read()).split()[1])
+            self.assertEqual(fence, self.fence_of(f"long-{kind}"))
+            client.stdin.close()
+            self.assertEqual(client.wait(PATIENCE), 0)
+
     def test_clients(self):
         """A daemon is killed, the next is drained: no client loses its lock. Then the lock is broken."""
         clients = {kind: self.client(kind, kind) for kind in KINDS}
