@@ -8,7 +8,7 @@
 import { dialog, h, icon, put, text, toast } from './dom.js';
 import { calm, clock, now, switchZone, ticks, zoneName, zoneShort } from './time.js';
 import { link, on, signIn, signOut, start, state } from './live.js';
-import { count, failed, many, page as makePage } from './parts.js';
+import { button, code, count, failed, many, page as makePage } from './parts.js';
 import overview from './pages/overview.js';
 import locks from './pages/locks.js';
 import lock from './pages/lock.js';
@@ -108,8 +108,8 @@ function tokenPage() {
       field.select();
     }
   } }, h('label', { for: 'token', text: 'Token' }), field,
-  h('p', { class: 'note', id: 'tokenhelp' }, 'The first start of ', h('code', { text: 'dibs serve' }), ' made one and said where it is; ',
-    h('code', { text: 'dibs access add NAME --role read' }), ' makes more. It stays in this tab.'),
+  h('p', { class: 'note', id: 'tokenhelp' }, 'The first start of ', code('dibs serve'), ' made one and said where it is; ',
+    code('dibs access add NAME --role read'), ' makes more. It stays in this tab.'),
   h('label', { class: 'check', for: 'keep' }, keep, ' Keep it on this screen, if it may only read'), fault, h('footer', {}, go)));
   view.shown = () => field.focus();
   return view;
@@ -171,7 +171,7 @@ function bar() {
 function help() {
   const box = dialog('Keys', h('dl', { class: 'keys' }, KEYS.map(([keys, what]) => h('div', {},
     h('dt', {}, keys.split(' ').map(k => (k === 'then' ? ' then ' : h('kbd', { text: k })))), h('dd', { text: what })))),
-  h('footer', {}, h('button', { type: 'button', text: 'Close', onclick: () => box.close() })));
+  h('footer', {}, button('Close', () => box.close())));
 }
 
 /* j and k on pages whose rows are all there. */

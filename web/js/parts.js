@@ -30,7 +30,7 @@ export const failed = e => h('div', { class: 'empty failed', role: 'alert' }, ic
  *   return view;
  */
 export function page(title, { lead, back, mono } = {}) {
-  const name = h('h1', {}, mono ? h('code', { text: title }) : title);
+  const name = h('h1', {}, mono ? code(title) : title);
   const head = h('div', { class: 'title' }, back && h('a', { class: 'back', href: back[1], text: back[0] }), name);
   const note = h('p', { class: 'oldnote', role: 'status', hidden: true });
   const body = h('div', { class: 'body' });
@@ -137,7 +137,7 @@ export function leaseBar() {
 }
 
 /* The time that a lease has left, in words that change. */
-export const timeLeft = (p, got) => ticks(h('span', { class: 'num' }), el => text(el, `${calm(Math.max(0, p.left_ms - now() + got))} of ${span(p.ttl_ms)}`));
+export const timeLeft = (p, got) => ticks(num(), el => text(el, `${calm(Math.max(0, p.left_ms - now() + got))} of ${span(p.ttl_ms)}`));
 
 /* How a name is held: alone, shared by n, or n of so many permits. */
 export function kindMark(row) {
@@ -169,8 +169,8 @@ export function confirm({ title, say, note, word, reason, action, danger, run, d
   const box = dialog(title, h('form', { onsubmit: submit, oninput: ready },
     h('p', {}, say), note && h('p', { class: 'note', text: note }),
     why && [h('label', { for: 'reason', text: reason === true ? 'Reason, for the audit trail' : 'Reason, for the audit trail (may be empty)' }), why],
-    typed && [h('label', { for: 'typed' }, 'Type ', h('code', { text: word }), ' to confirm'), typed],
-    fault, h('footer', {}, h('button', { type: 'button', text: 'Cancel', onclick: () => box.close() }), go)));
+    typed && [h('label', { for: 'typed' }, 'Type ', code(word), ' to confirm'), typed],
+    fault, h('footer', {}, button('Cancel', () => box.close()), go)));
   async function submit(e) {
     e.preventDefault();
     busy = go.disabled = true;

@@ -3,7 +3,7 @@
 import { copy, each, h, put, s, text } from '../dom.js';
 import { clock, since, span } from '../time.js';
 import { get, getMaybe, query, thing } from '../api.js';
-import { card, confirm, empty, facts, leaseBar, many, may, page, pill, sends, table, timeLeft, when, who } from '../parts.js';
+import { button, card, code, confirm, empty, facts, leaseBar, many, may, num, page, pill, sends, table, timeLeft, when, who } from '../parts.js';
 
 /* Asks for a reason and for the name before a lease is ended by force. The fence that was
  * shown goes with it: another holder by then is left alone. */
@@ -11,7 +11,7 @@ export function askBreak(row, p) {
   const last = row.name.split(/[:/]/).pop(), next = row.waiters?.[0];
   return confirm({
     title: 'Break this lease?', danger: true, action: 'Break the lease', reason: true, word: last.length > 3 ? last : row.name,
-    say: [h('code', { text: row.name }), ' is held by ', h('b', { text: who(p) }), ' under fence ', h('code', { text: String(p.fence) }), '. ',
+    say: [code(row.name), ' is held by ', h('b', { text: who(p) }), ' under fence ', code(String(p.fence)), '. ',
       next ? [h('b', { text: who(next) }), ' is next.'] : 'Nobody waits for it.'],
     note: 'Until the holder notices, it still believes that it holds the lock. Only a resource that checks fences is safe from it.',
     run: sends(thing('v1/locks', row.name, 'break'), { fence: p.fence }), done: `Broken: ${row.name}`,
@@ -20,7 +20,7 @@ export function askBreak(row, p) {
 
 export function askYield(row, p) {
   return confirm({
-    title: 'Ask the holder to give it back?', action: 'Ask', reason: true, say: [h('b', { text: who(p) }), ' is asked to give ', h('code', { text: row.name }), ' back. It may go on.'],
+    title: 'Ask the holder to give it back?', action: 'Ask', reason: true, say: [h('b', { text: who(p) }), ' is asked to give ', code(row.name), ' back. It may go on.'],
     note: 'Holders that do not listen for it are not told.',
     run: sends(thing('v1/locks', row.name, 'yield'), { fence: p.fence }), done: got => (got.asked ? `Asked: ${who(p)}` : `${who(p)} does not listen for such requests`),
   });
@@ -55,11 +55,11 @@ function holderCard(p, row) {
     h('div', { class: 'bigbar' }, bar, left),
     p.stale && h('p', { class: 'note', text: `${p.stale}. The lease runs on until its time is over.` }),
     p.claim && h('p', { class: 'note', text: 'It has been offered this and has not taken it up yet.' }),
-    facts([['Held for', since(h('span', { class: 'num' }), p.age_ms, row.got)], ['Fence', h('span', {}, h('code', { text: String(p.fence) }), copy(String(p.fence)))],
-      ['Owner', h('code', { text: p.owner8 + '…' })], p.identity && ['Identity', h('code', { text: p.identity })], p.priority ? ['Priority', String(p.priority)] : null,
+    facts([['Held for', since(num(), p.age_ms, row.got)], ['Fence', h('span', {}, code(String(p.fence)), copy(String(p.fence)))],
+      ['Owner', code(p.owner8 + '…')], p.identity && ['Identity', code(p.identity)], p.priority ? ['Priority', String(p.priority)] : null,
       ...Object.entries(p.meta || {}).map(([k, v]) => [k, String(v)])]),
-    may('operate') && h('footer', {}, h('button', { type: 'button', text: 'Ask to give back…', onclick: () => askYield(row, p) }),
-      may('admin') && h('button', { class: 'danger', type: 'button', text: 'Break…', onclick: () => askBreak(el.row, p) })));
+    may('operate') && h('footer', {}, button('Ask to give back…', () => askYield(row, p)),
+      may('admin') && button('Break…', () => askBreak(el.row, p), 'danger')));
   el.show = (next, fresh) => {
     el.row = fresh;
     bar.show(next, fresh.got);
@@ -83,7 +83,7 @@ export default function lock(name) {
   const lead = h('p', { class: 'lead' }), holders = h('div', { class: 'holders' }), picture = h('div'), stats = h('div'), queue = h('ol', { class: 'queue' });
   const past = table('Holds', 'holds', ['From', 'Holder', 'Waited', 'Held', 'Ended', 'Fence'], {
     key: b => b.fence + who(b) + b.granted_at,
-    make: b => [when(b.granted_at), h('span', {}, h('b', { text: who(b) }), h('small', { text: ' ' + b.label })), h('span', { class: 'num', text: span(b.waited_ms) }), h('span', { class: 'num' }), h('span'), h('code', { text: String(b.fence) })],
+    make: b => [when(b.granted_at), h('span', {}, h('b', { text: who(b) }), h('small', { text: ' ' + b.label })), num(span(b.waited_ms)), num(), h('span'), code(String(b.fence))],
     update: (cells, b) => { text(cells[3].firstChild, span(b.held_ms)); text(cells[4].firstChild, { held: 'is held', expired: 'ran out', ended: 'given back' }[b.how] || b.how); },
   });
   const trail = table('Changes by hand', 'trail', ['When', 'Who', 'What', 'Reason'], {
@@ -106,7 +106,7 @@ export default function lock(name) {
     put(stats, mine && facts([['Acquired', String(mine.acquired)], ['Lost', String(mine.lost)], ...spans(mine.wait).map(([k, v]) => ['Waited ' + k, v]), ...spans(mine.hold).slice(0, 2).map(([k, v]) => ['Held ' + k, v])]));
     if (row.waiters.length) {
       each(queue, row.waiters, (w => who(w) + w.label + w.identity + w.mode + w.priority), w => h('li', {}, h('b', { text: who(w) }),
-        h('small', { text: [w.label, w.mode !== 'exclusive' && w.mode, w.permits > 1 && many(w.permits, 'permit'), w.priority && `priority ${w.priority}`].filter(Boolean).join(' · ') }), since(h('span', { class: 'num' }), w.age_ms, row.got)));
+        h('small', { text: [w.label, w.mode !== 'exclusive' && w.mode, w.permits > 1 && many(w.permits, 'permit'), w.priority && `priority ${w.priority}`].filter(Boolean).join(' · ') }), since(num(), w.age_ms, row.got)));
     } else put(queue, h('li', { class: 'none' }, empty('Nobody waits.')));
     past.show(history.items.slice(0, 50), empty('None yet.'));
     trailCard.hidden = !audit?.items.length;

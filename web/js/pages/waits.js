@@ -4,7 +4,7 @@
 import { h, put, s } from '../dom.js';
 import { since, span } from '../time.js';
 import { get } from '../api.js';
-import { empty, may, page, to, who } from '../parts.js';
+import { button, empty, may, num, page, to, who } from '../parts.js';
 import { askBreak } from './lock.js';
 
 const BOX = { w: 168, h: 44 }, STEP = { x: 236, y: 62 }, MOST = 5;
@@ -127,11 +127,11 @@ function draw(group, ring) {
 function story(links, rows) {
   const row = name => rows.find(r => r.name === name);
   return h('div', { class: 'story' }, links.map(l => h('p', {}, h('b', { text: l.who }), l.label && ` (${l.label})`, ' holds ', h('a', { href: to('locks', l.holds), text: l.holds }), ' and waits for ', h('a', { href: to('locks', l.wants), text: l.wants }), '. ',
-    may('admin') && h('button', { class: 'danger small', type: 'button', text: `Break ${l.holds}…`, onclick: () => {
+    may('admin') && button(`Break ${l.holds}…`, () => {
       const holder = row(l.holds)?.holders.find(p => p.fence === l.fence);
       if (holder) askBreak(row(l.holds), holder);
       else location.hash = to('locks', l.holds);
-    } }))));
+    }, 'danger small'))));
 }
 
 export default function waits() {
@@ -146,7 +146,7 @@ export default function waits() {
     const slim = innerWidth < 760, undrawn = got.circles.filter(c => !all.some(a => a.links === c));
     put(view.body, undrawn.map(c => h('section', { class: 'card knot circle', 'aria-label': 'Deadlock' }, h('h2', { text: 'Deadlock' }), story(c, got.items))), !all.length ? h('section', { class: 'card' }, empty('Nobody waits.', 'When a client does, it is drawn here.')) : h('div', { class: 'knots' }, all.slice(0, GROUPS_MAX).map(({ group, ring, links }) =>
       h('section', { class: 'card knot' + (links ? ' circle' : ''), 'aria-label': links ? 'Deadlock' : group.find(n => n.kind === 'name').label },
-        links && h('header', {}, h('h2', { text: 'Deadlock' }), h('small', {}, 'for ', since(h('span', { class: 'num' }), Math.max(...links.map(l => l.waited_ms)), got.got))),
+        links && h('header', {}, h('h2', { text: 'Deadlock' }), h('small', {}, 'for ', since(num(), Math.max(...links.map(l => l.waited_ms)), got.got))),
         links && story(links, got.items), h('div', { class: 'scroll' }, draw(slim && links ? ring : group, ring)),
         slim && links && group.length > ring.length && h('p', { class: 'note', text: `${group.length - ring.length} more stand behind it.` }))),
     all.length > GROUPS_MAX && h('p', { class: 'note', text: `${all.length - GROUPS_MAX} smaller groups are not drawn; the list of locks has them.` })));
