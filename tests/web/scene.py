@@ -42,14 +42,18 @@ class Scene(Daemon):
         model = "many:0:0"
         if first == 0:
             self.lease(model, label="worker", meta={"build": "42"})
+        self.copy(model, ((i, f"many:{i // 100}:{i}") for i in range(max(1, first), first + count)))
+        wait_until(lambda: self.get("/v1/overview").json["counts"]["names"] >= first + count, "the look at all of them")
+
+    def copy(self, model, names):
+        """Copies a party within the embedded store, to (number, name): its owner and its fence have the number too."""
         store = sqlite3.connect(self.url.split(":", 1)[1], timeout=PATIENCE)
         columns = [row[1] for row in store.execute("PRAGMA table_info(party)")]
         values = ", ".join({"name": "?", "owner": "?", "fence": "fence + ?"}.get(column, column) for column in columns)
         with store:
             store.executemany(f"INSERT OR IGNORE INTO party SELECT {values} FROM party WHERE name = '{model}'",
-                              ((f"many:{i // 100}:{i}", f"{i:032x}", i) for i in range(max(1, first), first + count)))
+                              ((name, f"{i:032x}", i) for i, name in names))
         store.close()
-        wait_until(lambda: self.get("/v1/overview").json["counts"]["names"] >= first + count, "the look at all of them")
 
     def wait_for(self, name, **body):
         """Waits for a name until the scene ends."""

@@ -33,10 +33,10 @@ class Nouns(unittest.TestCase):
         self.browser.click("dialog button[type=submit]")
         self.browser.await_("return !document.querySelector('dialog')", "the end of the dialog")
 
-    def lead(self, name, member):
+    def lead(self, name, member, **more):
         session = self.scene.post("/v1/sessions", {"ttl_ms": 600000}).json["session"]
         answer = self.scene.ask("PUT", f"/v1/sessions/{session}/leases/x", {"name": name, "kind": "election", "member": member,
-                                                                            "wait_ms": 600000}, query={"wait_ms": 0})
+                                                                            "wait_ms": 600000, **more}, query={"wait_ms": 0})
         self.assertIn(answer.status, (201, 202), answer.text)
         return session
 
@@ -102,6 +102,18 @@ class Nouns(unittest.TestCase):
         self.show("#/coordination", "read")
         self.browser.await_text("bob")
         self.assertEqual(self.browser.run("return document.querySelectorAll('main .table button').length"), 0)
+
+    def test_a_list_says_that_there_are_more(self):
+        self.lead("more", "ann", ttl_ms=600000)
+        wait_until(lambda: "more" in [e["name"] for e in self.scene.get("/v1/elections").json["items"]], "the first election")
+        self.scene.copy("more", ((i, f"more-{i}") for i in range(1, 251)))
+        wait_until(lambda: self.scene.get("/v1/elections", query={"prefix": "more"}).json["total"] == 251, "all elections")
+        self.show("#/coordination")
+        self.browser.await_text("Leader", "[aria-label=Elections]")
+        self.browser.fill("#begins", "more")
+        self.browser.await_text("200 of 251; search to find the others.", "section[aria-label=Elections]")
+        self.browser.fill("#begins", "more-25")
+        self.browser.await_("return !document.body.innerText.includes('search to find')", "a list with all that fit")
 
     def test_queues(self):
         self.show("#/queues/none")

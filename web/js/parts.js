@@ -102,9 +102,9 @@ export function table(label, cls, columns, { key, make, update, open }) {
     }
     return line;
   };
-  const show = (rows, none) => {
+  const show = (rows, none, total) => {
     each(body, rows, key, makeRow, (line, row) => { line.item = row; update?.(line.cells, row, line); });
-    put(foot, rows.length ? null : none);
+    put(foot, rows.length ? total > rows.length && h('small', { text: `${rows.length} of ${count(total)}; search to find the others.` }) : none);
   };
   return { el, show, body, foot };
 }

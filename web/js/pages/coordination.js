@@ -52,7 +52,7 @@ function part(title, cls, columns, row, none) {
     update: (cells, item, line) => once(line, item, () => row(item).forEach((kid, i) => put(cells[i], kid))),
   });
   const el = h('section', { 'aria-label': title }, h('h2', { class: 'over', text: title }), rows.el);
-  return { el, show: (items, got) => rows.show(items.map(item => ({ ...item, got })), none) };
+  return { el, show: ({ items, got, total }) => rows.show(items.map(item => ({ ...item, got })), none, total) };
 }
 
 function parts() {
@@ -127,7 +127,7 @@ export default function coordination(name) {
     if (!all.elections.el.isConnected) put(view.body, card(null, null, find.el), nouns.map(noun => all[noun].el));
     for (const noun of nouns) {
       all[noun].el.hidden = !got[noun]; // the store cannot do that
-      if (got[noun]) all[noun].show(got[noun].items, got[noun].got);
+      if (got[noun]) all[noun].show(got[noun]);
     }
   }, { every: 2000, kinds: ['locks'] });
   again = ask.now;

@@ -3,7 +3,7 @@
 import { h, put, text } from '../dom.js';
 import { iso, moment, span, until, zoneName } from '../time.js';
 import { get, query, sparing } from '../api.js';
-import { button, code, count, empty, many, named, num, once, page, table, to } from '../parts.js';
+import { button, code, empty, many, named, num, once, page, table, to } from '../parts.js';
 import { scheduleText, shade, stateMark, statusMark } from '../work.js';
 import calendar, { timeline } from './calendar.js';
 import job from './job.js';
@@ -50,7 +50,7 @@ function jobTable() {
 function all(address) {
   const view = page('Jobs', { lead: 'Commands that run by a schedule or when asked.' });
   const is = { q: address.get('q') || '', hours: address.get('hours') || '', week: address.get('week') || '', at: address.get('at') || '' };
-  const rows = jobTable(), more = h('small'), latest = sparing(latestRuns), times = sparing(hours => get(query('v1/timeline', { from: iso(Date.now() - hours * 18e5), to: iso(Date.now() + hours * 18e5) }))), time = h('section', { class: 'card' });
+  const rows = jobTable(), latest = sparing(latestRuns), times = sparing(hours => get(query('v1/timeline', { from: iso(Date.now() - hours * 18e5), to: iso(Date.now() + hours * 18e5) }))), time = h('section', { class: 'card' });
   const week = calendar(next => pick(next));
   const views = h('div', { class: 'chips', role: 'group', 'aria-label': 'View' });
 
@@ -65,8 +65,7 @@ function all(address) {
   const showTime = got => put(time, h('header', {}, h('h2', { text: 'Runs, and ticks to come' }), h('small', { text: (got.complete ? '' : 'Not all of them: choose a shorter time. ') + zoneName() })), timeline(got));
   function showList([got, runs]) {
     rows.show(got.items.map(j => ({ ...j, got: got.got, runs: runs[j.name] || [] })), is.q
-      ? empty('Nothing fits.', `No job has “${is.q}” in its name.`) : empty('There is no job.', 'dibs serve --jobs FILE or dibs job load FILE brings some.'));
-    text(more, got.total > got.items.length ? `${count(got.total)} jobs; search to find the others.` : '');
+      ? empty('Nothing fits.', `No job has “${is.q}” in its name.`) : empty('There is no job.', 'dibs serve --jobs FILE or dibs job load FILE brings some.'), got.total);
   }
   const ask = view.keep(async () => {
     const hours = Number(is.hours) || 0;
@@ -75,9 +74,8 @@ function all(address) {
     return { hours, got: await Promise.all([get(query('v1/jobs', { q: is.q, limit: PART })), latest(0, 3000)]) };
   }, ({ hours, week: of, got }) => {
     const shown = of ? week.el : hours ? time : rows.el;
-    if (!shown.isConnected) put(view.body, views, shown, more);
+    if (!shown.isConnected) put(view.body, views, shown);
     if (!of && !hours) return showList(got);
-    text(more, '');
     if (of) week.show(of);
     else showTime(got);
   }, { kinds: ['jobs', 'runs'] });

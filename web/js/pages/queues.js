@@ -73,11 +73,9 @@ function all(address) {
       text(cells[7].firstChild, q.consumers ? `${q.consumers} (${q.waiting} idle)` : 'none');
     },
   });
-  const more = h('small');
   const ask = view.keep(() => get(query('v1/queues', { q: is.q, limit: PART })), got => {
-    if (!rows.el.isConnected) put(view.body, rows.el, more);
-    rows.show(got.items.map(q => ({ ...q, got: got.got })), is.q ? empty('Nothing fits.', `No queue has “${is.q}” in its name.`) : empty('There is no queue.', 'dibs queue push NAME makes one; it will be here at once.'));
-    text(more, got.total > got.items.length ? `${count(got.total)} queues; search to find the others.` : '');
+    if (!rows.el.isConnected) put(view.body, rows.el);
+    rows.show(got.items.map(q => ({ ...q, got: got.got })), is.q ? empty('Nothing fits.', `No queue has “${is.q}” in its name.`) : empty('There is no queue.', 'dibs queue push NAME makes one; it will be here at once.'), got.total);
   }, { every: 2000 });
   let typing;
   return Object.assign(view, { find: q => { clearTimeout(typing); typing = setTimeout(() => { is.q = q; history.replaceState(null, '', query('#/queues', is)); ask.now(); }, 200); } });
