@@ -103,6 +103,38 @@ class Nouns(unittest.TestCase):
         self.browser.await_text("bob")
         self.assertEqual(self.browser.run("return document.querySelectorAll('main .table button').length"), 0)
 
+    def term(self, name):
+        return self.scene.get("/v1/elections/" + name).json["leader"]
+
+    def test_rows_of_coordination_are_kept(self):
+        """News change what a row says, not the row: the focus and a question stay, and a question is about the row as it is then."""
+        first = self.lead("kept-1", "ann")
+        self.scene.behind("latch", "count-down", "kept-2", "-n", "3")
+        self.show("#/coordination")
+        for row, part in (("kept-1", "ann"), ("kept-2", "1 of 3")):
+            self.browser.await_(f"return [...document.querySelectorAll('.coord .row')].some(x => x.innerText.startsWith('{row}') && x.innerText.includes('{part}'))", row)
+        self.browser.run("window.mine = name => [...document.querySelectorAll('.coord .row')].find(x => x.innerText.startsWith(name));"
+                         "window.at = mine('kept-2').querySelector('button'); at.focus();")
+        self.scene.behind("latch", "count-down", "kept-2", "-n", "3")
+        self.browser.await_("return mine('kept-2').innerText.includes('2 of 3')", "the second count")
+        self.assertTrue(self.browser.run("return at.isConnected && document.activeElement === at"))
+        self.browser.press("enter")
+        self.browser.await_text("2 of 3 have counted", "dialog")
+        self.lead("kept-1", "bob")
+        self.browser.await_("return mine('kept-1').innerText.includes('and 1 candidate')", "the candidate")
+        self.browser.press("escape")
+        self.browser.await_("return !document.querySelector('dialog')", "the end of the dialog")
+        self.assertTrue(self.browser.run("return document.activeElement === at"))
+        # Another leads by now: the button, which has stayed, asks about that one.
+        self.browser.run("window.at = mine('kept-1').querySelector('button'); at.focus();")
+        self.scene.ask("DELETE", "/v1/sessions/" + first)
+        self.browser.await_("return mine('kept-1').innerText.includes('bob')", "the next leader")
+        self.assertTrue(self.browser.run("return document.activeElement === at"))
+        self.browser.press("enter")
+        self.browser.await_text("bob leads kept-1", "dialog")
+        self.confirm("test")
+        wait_until(lambda: not self.term("kept-1"), "the end of the term")
+
     def test_a_list_says_that_there_are_more(self):
         self.lead("more", "ann", ttl_ms=600000)
         wait_until(lambda: "more" in [e["name"] for e in self.scene.get("/v1/elections").json["items"]], "the first election")

@@ -45,11 +45,17 @@ const askLatch = l => confirm({
 const named = x => h('span', { class: 'name', text: x.name });
 const rate = (l, ms = l.period_us / l.count / 1e3) => (ms > 1e3 ? 'one each ' + calm(ms) : +(1e3 / ms).toPrecision(3) + ' a second');
 
-/* One table whose rows are made anew when they differ. */
+/* Ages count on by themselves. */
+const still = (key, value) => (/^(age_ms|left_ms|got)$/.test(key) ? 0 : value);
+
+/* One table. A cell is made anew when it says something else, so that the focus stays; a
+ * button asks about the row as it is then: is(). */
 function part(title, cls, columns, row, none) {
   const rows = table(title, cls, columns, {
     key: item => item.name, make: () => columns.map(() => h('span')),
-    update: (cells, item, line) => once(line, item, () => row(item).forEach((kid, i) => put(cells[i], kid))),
+    update: (cells, item, line) => once(line, JSON.stringify(item, still), () => row(item, () => line.item).forEach((kid, i) => {
+      if (!kid || !cells[i].firstChild?.isEqualNode(kid)) put(cells[i], kid);
+    })),
   });
   const el = h('section', { 'aria-label': title }, h('h2', { class: 'over', text: title }), rows.el);
   return { el, show: ({ items, got, total }) => rows.show(items.map(item => ({ ...item, got })), none, total) };
@@ -57,25 +63,25 @@ function part(title, cls, columns, row, none) {
 
 function parts() {
   return {
-    elections: part('Elections', 'coord', ['Election', 'Leader', 'Term', 'Since', ''], e => [
+    elections: part('Elections', 'coord', ['Election', 'Leader', 'Term', 'Since', ''], (e, is) => [
       h('a', { class: 'name', href: to('locks', e.name), text: e.name }),
       e.leader ? h('span', {}, h('b', { text: e.leader.member || who(e.leader) }), h('small', { text: ` ${who(e.leader)}` }), e.leader.stale && pill('seems to be gone', 'warn')) : pill('nobody leads', 'warn'),
       h('span', {}, e.term ? code(String(e.term)) : '–', h('small', { text: e.candidate_count ? `and ${many(e.candidate_count, 'candidate')}` : 'nobody else' })),
       e.leader ? since(num(), e.leader.age_ms, e.got) : h('span', { text: '–' }),
-      may('admin') && e.leader && button('End the term…', () => askResign(e), 'danger')],
+      may('admin') && e.leader && button('End the term…', () => askResign(is()), 'danger')],
     empty('Nobody is a candidate.', 'dibs elect NAME -- COMMAND is one.')),
-    breakers: part('Breakers', 'coord', ['Breaker', 'State', 'Calls', 'Again in', ''], b => [
+    breakers: part('Breakers', 'coord', ['Breaker', 'State', 'Calls', 'Again in', ''], (b, is) => [
       named(b), pill(b.state === 'forced' ? 'open by hand' : b.state, STATES[b.state]),
       num(`${b.good} good, ${b.bad} bad` + (b.slow ? `, ${b.slow} slow` : '')),
       num(b.retry_ms == null ? 'when it is reset' : b.retry_ms ? calm(b.retry_ms) : '–'),
-      may('admin') && (b.state === 'closed' ? button('Open…', () => askTrip(b), 'danger') : button('Close…', () => askReset(b)))],
+      may('admin') && (b.state === 'closed' ? button('Open…', () => askTrip(is()), 'danger') : button('Close…', () => askReset(is())))],
     empty('No breaker has opened.', 'One is listed for a day.')),
     barriers: part('Barriers', 'coord', ['Barrier', 'Arrived', 'Seats', 'Generation', ''], b => [
       named(b), pill(`${b.arrived} of ${b.parties}`, b.arrived ? 'warn' : ''), num(b.seated), code(String(b.generation)), null],
     empty('No party waits.', 'dibs barrier NAME -n 2 waits for another one.')),
-    latches: part('Latches', 'coord', ['Latch', 'State', 'Counted', 'Generation', ''], l => [
+    latches: part('Latches', 'coord', ['Latch', 'State', 'Counted', 'Generation', ''], (l, is) => [
       named(l), pill(l.state, l.state === 'open' ? 'ok' : ''), num(`${l.count - l.left} of ${l.count}`), code(String(l.generation)),
-      may('admin') && button('Reset…', () => askLatch(l), 'danger')],
+      may('admin') && button('Reset…', () => askLatch(is()), 'danger')],
     empty('No latch has counted.', 'dibs latch count-down NAME -n 2 counts one.')),
     limits: part('Limits', 'coord', ['Limit', 'Rate', 'Out', 'Again in', ''], l => [
       named(l), num(rate(l)), num(l.out), num(calm(l.full_ms)), null],
