@@ -249,6 +249,21 @@ class Jobs(unittest.TestCase):
         wait_until(lambda: "Failed bad" not in self.browser.text("main"), "the failure to be gone")
         self.good()
 
+    def test_overview_tells_what_is_so_now(self):
+        """A row stays, with its focus, and what it says follows the news."""
+        runs = [self.run_of("broken")]
+        wait_until(lambda: self.state(runs[0]) == "FAILED", "the end of the run")
+        self.show("#/")
+        self.browser.await_text(runs[0], ".attention")
+        self.browser.run("window.row = [...document.querySelectorAll('.attention a')].find(a => a.innerText.includes(args[0])); row.focus()", runs[0])
+        runs.append(self.run_of("broken"))
+        wait_until(lambda: self.state(runs[1]) == "FAILED", "the end of the run")
+        self.browser.await_text(runs[1], ".attention")
+        self.assertTrue(self.browser.run("return document.activeElement === row && row.innerText.includes(args[0])", runs[1]))
+        self.browser.press("enter")
+        self.assertEqual(self.shown_run(), runs[1])
+        self.good()
+
     def test_run_now(self):
         self.show("#/jobs/hello", "operate")
         self.ask("Run now…", "hello")

@@ -66,8 +66,14 @@ function tile(label, href) {
   return el;
 }
 
-const thing = a => h('li', { class: a.bad ? 'is-bad' : 'is-warn' }, h('a', { href: a.href, 'data-row': true },
-  icon(a.icon), h('b', {}, h('span', { class: 'kindword', text: a.word + ' ' }), a.text === a.word ? '' : a.text), h('span', { text: a.sub || '' }), a.since != null && since(h('em', { class: 'num' }), a.since)));
+const thing = a => h('li', { class: a.bad ? 'is-bad' : 'is-warn' }, h('a', { 'data-row': true },
+  icon(a.icon), h('b', {}, h('span', { class: 'kindword', text: a.word + ' ' }), a.text === a.word ? '' : a.text), h('span'), a.since != null && h('em', { class: 'num' })));
+/* What it says of the thing, which changes. */
+const retell = ({ firstChild: link }, a) => {
+  link.setAttribute('href', a.href);
+  text(link.children[2], a.sub || '');
+  if (a.since != null) since(link.lastChild, a.since);
+};
 
 /* A bar for each of the most wanted names. */
 function wanted(list, rows) {
@@ -142,7 +148,7 @@ export default function overview() {
     text(view.name, headline(o, things));
     text(lead, c.names ? `${many(c.held, 'name')} held, ${count(c.waiters)} waiting for ${many(c.wanted, 'name')}.${o.complete ? '' : ' There are more names than are listed.'}`
       : 'dibs run nightly-backup -- ./backup.sh takes the first lock.');
-    each(look, things.slice(0, 12), a => a.word + a.text, thing);
+    each(look, things.slice(0, 12), a => a.word + a.text, thing, retell);
     const recent = key => series && series.items.length > 1 && spark(series.items.slice(-60).map(p => Math.max(0, p[key])), key === 'waiting' ? 'wait' : '');
     held.show(count(c.held), recent('held') || many(c.names, 'name'));
     waiting.show(count(c.waiters), recent('waiting') || (c.wanted ? 'for ' + many(c.wanted, 'name') : 'nobody'));
