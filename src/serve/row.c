@@ -121,12 +121,24 @@ const char *dibs__serve_row_kind(const dibs_lease_info *info)
     return info->capacity ? "semaphore" : "lock";
 }
 
+/* Also of the holders that a list leaves out. */
+static uint64_t permits_used(const dibs_lease_info *info)
+{
+    uint64_t used = 0;
+
+    for (size_t i = 0; i < info->holder_count; i++)
+        used += info->holders[i].permits;
+    return used;
+}
+
 void dibs__serve_row_json(dibsx_json *js, const dibs_lease_info *info,
                           int64_t since_ms, size_t parties_max)
 {
     dibsx_json_pair_text(js, "name", info->name);
     dibsx_json_pair_text(js, "kind", dibs__serve_row_kind(info));
     dibsx_json_pair_uint(js, "capacity", info->capacity);
+    if (info->capacity)
+        dibsx_json_pair_uint(js, "permits_used", permits_used(info));
     dibsx_json_pair_uint(js, "holder_count", info->holder_count);
     dibsx_json_pair_uint(js, "waiter_count", info->waiter_count);
     put_parties(js, "holders", info->holders,

@@ -12,6 +12,7 @@ const RANK = { read: 0, operate: 1, admin: 2 };
 export const may = role => (RANK[state.me?.role] ?? -1) >= RANK[role];
 export const who = p => `${p.host}:${p.pid}`;
 export const count = n => (n >= 10000 ? (n / 1000).toFixed(n < 100000 ? 1 : 0) + 'k' : String(n));
+export const andMore = (n, shown) => (n > shown ? ` and ${n - shown} more` : '');
 export const many = (n, word) => `${count(n)} ${word}${n === 1 ? '' : 's'}`;
 
 /* ---- A page and its states. */
@@ -141,8 +142,8 @@ export const timeLeft = (p, got) => ticks(num(), el => text(el, `${calm(Math.max
 
 /* How a name is held: alone, shared by n, or n of so many permits. */
 export function kindMark(row) {
-  const used = row.holders.reduce((n, p) => n + p.permits, 0);
   if (row.capacity) {
+    const used = row.holder_count && row.permits_used;
     const dots = row.capacity <= 12 ? Array.from({ length: row.capacity }, (_, i) => h('i', { class: i < used ? 'on' : '' })) : [];
     return h('span', { class: 'permits', title: `${used} of ${row.capacity} permits` }, dots, h('b', { text: `${used}/${row.capacity}` }));
   }

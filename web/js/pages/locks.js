@@ -5,7 +5,7 @@ import { h, icon, put, text } from '../dom.js';
 import { now, since, ticks } from '../time.js';
 import { follow, on, state } from '../live.js';
 import { get, query } from '../api.js';
-import { count, empty, failed, kindMark, leaseBar, page, to, who } from '../parts.js';
+import { andMore, count, empty, failed, kindMark, leaseBar, page, to, who } from '../parts.js';
 import { list } from '../list.js';
 
 const PART = 200;        // items in one answer
@@ -80,17 +80,17 @@ function updateRow(el, item) {
   at.link.title = item.name;
   if (p) at.bar.show(p, item.got);
   at.bar.style.setProperty('visibility', p ? 'visible' : 'hidden');
-  const key = item.holders.map(x => [x.fence, x.stale]).join() + item.waiter_count + item.holder_count;
+  const key = [item.holders.map(x => [x.fence, x.stale]), item.waiter_count, item.holder_count, item.permits_used].join();
   if (el.seen === key) return;
   el.seen = key;
   el.classList.toggle('is-stale', item.holders.some(x => x.stale));
   el.classList.toggle('is-free', !item.holder_count && !item.waiter_count);
   put(at.kind, kindMark(item));
-  put(at.who, p && [h('b', { text: who(p) }), h('small', { text: item.holder_count > 1 ? ` and ${item.holder_count - 1} more` : ' ' + p.label })]);
+  put(at.who, p && [h('b', { text: who(p) }), h('small', { text: andMore(item.holder_count, 1) || ' ' + p.label })]);
   if (p) since(at.age, p.age_ms, item.got);
   else ticks(at.age, () => text(at.age, ''));
   put(at.wait, item.waiter_count > 0 && [Array.from({ length: Math.min(5, item.waiter_count) }, () => h('i')), h('b', { text: count(item.waiter_count) })]);
-  at.wait.title = item.waiters.map(who).join(', ');
+  at.wait.title = item.waiters.map(who).join(', ') + andMore(item.waiter_count, item.waiters.length);
   at.wait.setAttribute('aria-label', item.waiter_count ? `${item.waiter_count} waiting` : 'nobody waits');
 }
 

@@ -4,7 +4,7 @@
 import { h, put, s } from '../dom.js';
 import { since, span } from '../time.js';
 import { get } from '../api.js';
-import { button, empty, may, num, page, to, who } from '../parts.js';
+import { andMore, button, empty, may, num, page, to, who } from '../parts.js';
 import { askBreak } from './lock.js';
 
 const BOX = { w: 168, h: 44 }, STEP = { x: 236, y: 62 }, MOST = 5;
@@ -25,7 +25,9 @@ function makeGraph(rows) {
     const client = p => Object.assign(node('p' + who(p) + ' ' + p.identity, 'who', who(p), p.label), { who: who(p) });
     row.holders.slice(0, MOST).forEach(p => tie(name, client(p), 'held'));
     row.waiters.slice(0, MOST).forEach(p => tie(client(p), name, 'waits', span(p.age_ms)));
-    if (row.waiter_count > MOST) tie(node('m' + row.name, 'more', `and ${row.waiter_count - MOST} more`, ''), name, 'waits');
+    const more = (kind, n) => node(kind + row.name, 'more', andMore(n, MOST).trim(), '');
+    if (row.holder_count > MOST) tie(name, more('h', row.holder_count), 'held');
+    if (row.waiter_count > MOST) tie(more('m', row.waiter_count), name, 'waits');
   }
   return [...nodes.values()];
 }
@@ -138,7 +140,7 @@ export default function waits() {
   const view = page('Waits', { lead: 'Waits for names, and their holders. A circle does not end by itself.' });
   let drawn = '';
   view.keep(() => get('v1/waits?limit=200'), got => {
-    const key = JSON.stringify([got.items.map(r => [r.name, r.holders.map(p => p.fence), r.waiter_count, r.waiters.map(who)]), got.circles.map(c => c.map(l => l.fence)), innerWidth < 760]);
+    const key = JSON.stringify([got.items.map(r => [r.name, r.holders.map(p => p.fence), r.holder_count, r.waiter_count, r.waiters.map(who)]), got.circles.map(c => c.map(l => l.fence)), innerWidth < 760]);
     if (key === drawn && view.body.firstChild) return;
     drawn = key;
     const all = groups(makeGraph(got.items)).map(group => ({ group, ...findCircle(group, got.circles), waiting: group.reduce((n, x) => n + x.out.filter(e => e.kind === 'waits').length, 0) }))
