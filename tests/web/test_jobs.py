@@ -22,6 +22,10 @@ jobs:
   slow:
     kill_after: 100ms
     shell: 'echo begun; OPEN; echo over'
+  tidy:
+    steps:
+      work: {shell: 'OPEN', kill_after: 100ms}
+      clean: {shell: 'echo tidies; while ! test -e GATE.clean; do sleep 0.02; done', kill_after: 100ms, needs: [work], when: always}
   bad:
     concurrency: allow
     shell: 'test -e GATE.well'
@@ -299,6 +303,24 @@ class Jobs(unittest.TestCase):
         wait_until(lambda: self.state(run) == "CANCELLED", "the end of the run")
         self.browser.await_text("cancelled", "h1")
         self.browser.await_text("Run again…")
+        self.good()
+
+    def test_a_second_cancel_is_meant(self):
+        run = self.run_of("tidy")
+        self.show("#/runs/" + run)
+        self.ask("Cancel…", run)
+        # Another cancels it, which the question has not seen.
+        self.scene.post(f"/v1/runs/{run}/cancel", {"reason": "first"})
+        self.browser.fill("#reason", "too late")
+        self.browser.click("dialog button[type=submit]")
+        self.browser.await_text("It was cancelled meanwhile.", "dialog")
+        self.browser.press("escape")
+        self.browser.await_text("tidies", ".output")
+        self.assertEqual((self.scene.get("/v1/runs/" + run).json["cancels"], self.state(run)), (1, "ACTIVE"))
+        self.ask("Cancel again…", "always run, too")
+        self.confirm("all of it")
+        wait_until(lambda: self.state(run) == "CANCELLED", "the end of the run")
+        self.assertEqual(self.scene.get("/v1/runs/" + run).json["cancels"], 2)
         self.good()
 
     def test_steps(self):

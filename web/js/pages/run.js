@@ -10,11 +10,15 @@ import { output } from '../output.js';
 const CAUSES = { tick: 'it was due', hand: 'somebody asked', then: 'another run ended', rerun: 'run again', child: 'a step of another run' };
 
 const live = run => run.steps.filter(x => !isOver(x.state)).map(x => x.name);
+/* A second cancel ends more than the first: only whoever has seen the first sends one. */
 const askCancel = (run, again) => confirm({
   title: 'Cancel this run?', danger: true, action: 'Cancel the run', reason: true,
   say: ['The run ', code(run.id), ' of ', code(run.job), ' ends. ', live(run).length ? ['Not done yet: ', h('b', { text: live(run).join(', ') }), '.'] : ''],
-  note: 'Steps that run always still run; a second cancel ends them too.',
-  run: sends(runPath(run.id, '/cancel'), {}, again), done: `Cancelled: ${run.id}`,
+  note: run.cancels ? 'It was cancelled before. This ends its steps that always run, too.' : 'Steps that always run still run.',
+  run: async reason => {
+    if ((await get(runPath(run.id))).cancels > run.cancels) throw Error('It was cancelled meanwhile. Nothing was sent.');
+    return sends(runPath(run.id, '/cancel'), {}, again)(reason);
+  }, done: `Cancelled: ${run.id}`,
 });
 const askRerun = (run, from) => confirm({
   title: 'Run it again?', action: 'Run it again', reason: 'optional',
@@ -67,7 +71,7 @@ export default function run(id) {
   const steps = stepTable(out, () => ask.now);
   let run = null;
 
-  const buttons = over => once(acts, over, () => put(acts, may('operate') && (over ? button('Run again…', () => askRerun(run)) : button('Cancel…', () => askCancel(run, ask.now), 'danger'))));
+  const buttons = (over, { cancels }) => once(acts, [over, cancels], () => put(acts, may('operate') && (over ? button('Run again…', () => askRerun(run)) : cancels < 2 && button(cancels ? 'Cancel again…' : 'Cancel…', () => askCancel(run, ask.now), 'danger'))));
   const ask = view.keep(() => get(runPath(id)), got => {
     run = got;
     if (!steps.el.isConnected) {
@@ -80,7 +84,7 @@ export default function run(id) {
     }
     put(mark, stateMark(got.state, got.reason));
     put(sums, about(got));
-    buttons(isOver(got.state));
+    buttons(isOver(got.state), got);
     drawGraph(picture, got.steps);
     steps.show(lineUp(got), empty('It has no steps yet.'));
     out.show(got.steps.map(x => x.name));
