@@ -305,6 +305,23 @@ class Jobs(unittest.TestCase):
         self.browser.await_text("Run again…")
         self.good()
 
+    def test_a_clock_that_is_wrong(self):
+        """What a run took until now is counted on the clock of the daemon."""
+        run = self.run_of("flow")
+        wait_until(lambda: self.state(run) == "ACTIVE", "the begin of the run")
+        for hours in (2, -2):
+            script = self.browser.devtools("Page.addScriptToEvaluateOnNewDocument", source=f"const now = Date.now; Date.now = () => now() + {hours} * 36e5;")
+            self.show("#/runs/" + run)
+            self.browser.await_text("approval", ".runsteps")
+            self.browser.devtools("Page.removeScriptToEvaluateOnNewDocument", **script)
+            took = self.browser.text(".facts div").split()
+            self.assertEqual(took[0], "Took")
+            self.assertRegex(took[1], r"^\d+[sm]$")
+            if hours < 0:
+                self.browser.await_("return document.querySelector('.facts dd').innerText !== '0s'", "a time that grows")
+        self.scene.post(f"/v1/runs/{run}/cancel", {"reason": "test"})
+        self.good()
+
     def test_a_second_cancel_is_meant(self):
         run = self.run_of("tidy")
         self.show("#/runs/" + run)

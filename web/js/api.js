@@ -34,7 +34,7 @@ export class Problem extends Error {
 }
 
 let listener = () => {};
-/* fn('heard'), fn('lost', error) or fn('denied', problem) after each request. */
+/* fn('heard', the time at the daemon), fn('lost') or fn('denied') after each request. */
 export const watchRequests = fn => { listener = fn; };
 
 export async function call(path, opts = {}) {
@@ -45,13 +45,13 @@ export async function call(path, opts = {}) {
   try {
     answer = await fetch(path, { ...opts, headers, cache: 'no-store', credentials: 'omit' });
   } catch (e) {
-    if (e.name !== 'AbortError') listener('lost', e);
+    if (e.name !== 'AbortError') listener('lost');
     throw Object.assign(new Problem(0, { detail: 'the daemon cannot be reached' }), { name: e.name });
   }
-  listener('heard');
+  listener('heard', answer.headers.get('Date'));
   if (answer.ok) return answer;
   const problem = new Problem(answer.status, await answer.json().catch(() => null));
-  if (answer.status === 401 && !opts.token) listener('denied', problem);
+  if (answer.status === 401 && !opts.token) listener('denied');
   throw problem;
 }
 

@@ -8,14 +8,14 @@
  * tab that has the Web Lock reads it and tells the others. */
 // SPDX-License-Identifier: MIT
 import { forgetToken, get, hasToken, readEvents, setToken, watchRequests } from './api.js';
-import { now } from './time.js';
+import { hearClock, now } from './time.js';
 
 const QUIET_MS = 8000;     // without any answer for so long, what is shown is old
 const SILENT_MS = 25000;   // a stream without a beat for so long is dead
 const OVERVIEW_MS = 3000;
 
 /* state: 'opening', 'live', 'stale' (no news), 'lost' (not reached), 'denied' (no token). */
-export const link = { state: 'opening', heard: now(), heardAt: new Date(), error: null };
+export const link = { state: 'opening', heard: now(), heardAt: new Date() };
 export const state = { me: null, overview: null };
 
 const ears = new Map();
@@ -28,9 +28,9 @@ export function on(kind, fn) {
 }
 const tell = (kind, data) => ears.get(kind)?.forEach(fn => fn(data));
 
-function setLink(next, error = null) {
+function setLink(next) {
   const changed = link.state !== next;
-  Object.assign(link, { state: next, error });
+  link.state = next;
   document.body.dataset.link = state.overview && !state.overview.store.up && next === 'live' ? 'away' : next;
   if (changed) tell('link', link);
 }
@@ -40,10 +40,10 @@ function heard() {
   if (link.state !== 'denied') setLink('live');
 }
 
-watchRequests((what, error) => {
-  if (what === 'heard') heard();
-  else if (what === 'denied') setLink('denied', error);
-  else if (link.state !== 'denied') setLink('lost', error);
+watchRequests((what, said) => {
+  if (what === 'heard') { hearClock(said); heard(); }
+  else if (what === 'denied') setLink('denied');
+  else if (link.state !== 'denied') setLink('lost');
 });
 
 /* Calls fn at once, with each of these kinds of news, and every so often while the page

@@ -51,6 +51,16 @@ export const readLocal = value => new Date(value + (zone ? 'Z' : ''));
 /* Both zones, for titles. */
 export const both = at => `${moment(at)} ${zoneShort()}\n${date(at).toISOString()}`;
 
+/* How far the daemon's clock is ahead of this one, by the seconds that its answers name: the
+ * most that they say, unless a clock was set. */
+let ahead;
+export function hearClock(said) {
+  const by = Date.parse(said) - Date.now();
+  if (!(by <= ahead && by > ahead - 3000)) ahead = by;
+}
+/* Milliseconds since a moment of the store. */
+export const ago = at => Math.max(0, Date.now() + (ahead || 0) - new Date(at));
+
 /* fn(el) now and with every second, as long as el is on the page. */
 const ticking = new Map();
 export function ticks(el, fn) {

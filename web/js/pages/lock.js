@@ -1,7 +1,7 @@
 /* lock.js - one name: who holds it, who is next, who had it, and what was done to it. */
 // SPDX-License-Identifier: MIT
 import { copy, each, h, put, s, text } from '../dom.js';
-import { clock, since, span } from '../time.js';
+import { ago, clock, since, span } from '../time.js';
 import { get, getMaybe, query, thing } from '../api.js';
 import { button, card, code, confirm, empty, facts, leaseBar, many, may, num, page, pill, sends, table, timeLeft, when, who } from '../parts.js';
 
@@ -30,8 +30,7 @@ const WIDTHS = [60, 30, 10, 5, 2]; // minutes of the picture
 
 /* The holds as bars on lanes, the latest at the right. */
 function timeline(holds) {
-  const ago = at => (at ? Math.max(0, Date.now() - new Date(at)) : 0);
-  const bars = holds.map(b => ({ ...b, from: ago(b.granted_at), to: ago(b.ended_at) })).sort((a, b) => b.from - a.from);
+  const bars = holds.map(b => ({ ...b, from: ago(b.granted_at), to: b.ended_at ? ago(b.ended_at) : 0 })).sort((a, b) => b.from - a.from);
   const minutes = WIDTHS.find(m => bars.filter(b => b.to < m * 60000).length <= 80 && bars[0].from > m * 30000) || WIDTHS.at(-1);
   const W = 1000, LANE = 22, whole = minutes * 60000, x = ms => W * (1 - Math.min(ms, whole) / whole), lanes = [];
   const shown = bars.filter(b => b.to < whole);

@@ -1,7 +1,7 @@
 /* overview.js - the first page: what needs a look, how much there is, who is wanted, what comes. */
 // SPDX-License-Identifier: MIT
 import { each, h, icon, put, text } from '../dom.js';
-import { calm, clock, since, span, until } from '../time.js';
+import { ago, calm, clock, since, span, until } from '../time.js';
 import { get, getMaybe, query, sparing } from '../api.js';
 import { card, count, empty, many, num, page, to, when, who } from '../parts.js';
 import { chart, spark } from '../chart.js';
@@ -35,7 +35,7 @@ const beyond = sparing(async () => {
 /* The latest run of each job that is over, if it failed; open breakers; dead letters. */
 function troubles({ queues, breakers, runs, unread }, up) {
   const seen = new Set(), last = runs.filter(r => isOver(r.state) && !seen.has(r.job) && seen.add(r.job));
-  return [...last.filter(r => r.state === 'FAILED').map(r => ({ icon: 'jobs', href: to('runs', r.id), word: 'Failed', text: r.job, sub: r.id, since: Math.max(0, Date.now() - new Date(r.ended_at)) })),
+  return [...last.filter(r => r.state === 'FAILED').map(r => ({ icon: 'jobs', href: to('runs', r.id), word: 'Failed', text: r.job, sub: r.id, since: ago(r.ended_at) })),
     ...breakers.filter(b => ['open', 'forced'].includes(b.state)).map(b => ({ icon: 'coordination', href: '#/coordination', word: 'Breaker open', text: b.name, sub: b.state === 'forced' ? 'by hand' : `${many(b.bad, 'bad call')}, again in ${calm(b.retry_ms)}` })),
     ...queues.filter(q => q.dead).map(q => ({ icon: 'queues', href: to('queues', q.name), word: 'Dead letters', text: q.name, sub: `${many(q.dead, 'message')} that nobody could do` })),
     ...(up && unread.length ? [{ icon: 'warn', href: '#/', word: 'Not read', text: unread.map(u => u.key).sort().join(', '), sub: unread[0].why }] : [])];

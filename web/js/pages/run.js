@@ -1,7 +1,7 @@
 /* run.js - one run: its steps and their attempts, its output, and what an operator may do. */
 // SPDX-License-Identifier: MIT
 import { h, put, text } from '../dom.js';
-import { clock, since, span } from '../time.js';
+import { ago, clock, since, span } from '../time.js';
 import { get } from '../api.js';
 import { button, code, confirm, empty, facts, may, num, once, page, sends, table, to, when } from '../parts.js';
 import { drawGraph, isOver, runPath, starts, stateMark } from '../work.js';
@@ -48,7 +48,7 @@ function stepTable(out, again) {
         text(node, x.node || '–');
         node.title = x.node || '';
         put(begun, when(x.begun_at, clock));
-        if (live && x.begun_at) since(took, Math.max(0, Date.now() - new Date(x.begun_at)));
+        if (live && x.begun_at) since(took, ago(x.begun_at));
         else put(cells[5], num(span(x.took_ms)));
         text(exit, (x.earlier || isOver(x.state)) && x.attempt ? x.exit_code : '–');
         put(acts, x.attempt > 0 && button('Output', () => out.pick(x.name, x.attempt), 'small'),
@@ -61,7 +61,7 @@ function stepTable(out, again) {
 
 const cause = run => [CAUSES[run.cause] || run.cause, run.origin && [': ', ['then', 'rerun', 'child'].includes(run.cause) ? h('a', { href: to('runs', run.origin), text: run.origin }) : run.origin]];
 
-const about = run => facts([['Took', run.took_ms != null ? span(run.took_ms) : run.begun_at ? since(num(), Math.max(0, Date.now() - new Date(run.begun_at))) : '–'], ['Why', h('span', {}, cause(run))], run.tick_at && ['Due', when(run.tick_at)],
+const about = run => facts([['Took', run.took_ms != null ? span(run.took_ms) : run.begun_at ? since(num(), ago(run.begun_at)) : '–'], ['Why', h('span', {}, cause(run))], run.tick_at && ['Due', when(run.tick_at)],
   ['Began', when(run.begun_at)], run.delay_ms > 0 && ['Late by', span(run.delay_ms)],
   ...Object.entries(run.params).map(([k, v]) => [k, code(v)])]);
 
