@@ -18,7 +18,7 @@ function askResign(e) {
   const next = e.candidates[0];
   return confirm({
     title: 'End this term?', danger: true, action: 'End the term', reason: true,
-    say: [h('b', { text: e.leader.member || who(e.leader) }), ' leads ', code(e.name), ' in term ', code(String(e.term)), '. ', next ? [h('b', { text: next.member || who(next) }), ' is next.'] : 'Nobody is next.'],
+    say: [h('b', { text: e.leader.member || who(e.leader) }), ' leads ', code(e.name), ' in term ', code(e.term), '. ', next ? [h('b', { text: next.member || who(next) }), ' is next.'] : 'Nobody is next.'],
     note: 'Until the leader notices, it still believes that it leads. It may lead again.',
     run: change(thing('v1/elections', e.name, 'resign'), { term: e.term }), done: `Term ended: ${e.name}`,
   });
@@ -66,7 +66,7 @@ function parts() {
     elections: part('Elections', 'coord', ['Election', 'Leader', 'Term', 'Since', ''], (e, is) => [
       h('a', { class: 'name', href: to('locks', e.name), text: e.name }),
       e.leader ? h('span', {}, h('b', { text: e.leader.member || who(e.leader) }), h('small', { text: ` ${who(e.leader)}` }), e.leader.stale && pill('seems to be gone', 'warn')) : pill('nobody leads', 'warn'),
-      h('span', {}, e.term ? code(String(e.term)) : '–', h('small', { text: e.candidate_count ? `and ${many(e.candidate_count, 'candidate')}` : 'nobody else' })),
+      h('span', {}, e.term ? code(e.term) : '–', h('small', { text: e.candidate_count ? `and ${many(e.candidate_count, 'candidate')}` : 'nobody else' })),
       e.leader ? since(num(), e.leader.age_ms, e.got) : h('span', { text: '–' }),
       may('admin') && e.leader && button('End the term…', () => askResign(is()), 'danger')],
     empty('Nobody is a candidate.', 'dibs elect NAME -- COMMAND is one.')),
@@ -77,17 +77,17 @@ function parts() {
       may('admin') && (b.state === 'closed' ? button('Open…', () => askTrip(is()), 'danger') : button('Close…', () => askReset(is())))],
     empty('No breaker has opened.', 'One is listed for a day.')),
     barriers: part('Barriers', 'coord', ['Barrier', 'Arrived', 'Seats', 'Generation', ''], b => [
-      named(b), pill(`${b.arrived} of ${b.parties}`, b.arrived ? 'warn' : ''), num(b.seated), code(String(b.generation)), null],
+      named(b), pill(`${b.arrived} of ${b.parties}`, b.arrived ? 'warn' : ''), num(b.seated), code(b.generation)],
     empty('No party waits.', 'dibs barrier NAME -n 2 waits for another one.')),
     latches: part('Latches', 'coord', ['Latch', 'State', 'Counted', 'Generation', ''], (l, is) => [
-      named(l), pill(l.state, l.state === 'open' ? 'ok' : ''), num(`${l.count - l.left} of ${l.count}`), code(String(l.generation)),
+      named(l), pill(l.state, l.state === 'open' ? 'ok' : ''), num(`${l.count - l.left} of ${l.count}`), code(l.generation),
       may('admin') && button('Reset…', () => askLatch(is()), 'danger')],
     empty('No latch has counted.', 'dibs latch count-down NAME -n 2 counts one.')),
     limits: part('Limits', 'coord', ['Limit', 'Rate', 'Out', 'Again in', ''], l => [
-      named(l), num(rate(l)), num(l.out), num(calm(l.full_ms)), null],
+      named(l), num(rate(l)), num(l.out), num(calm(l.full_ms))],
     empty('No tokens are out.')),
     members: part('Groups', 'coord', ['Group', 'Members', 'That count', '', ''], g => [
-      h('a', { class: 'name', href: to('coordination', g.name), text: g.name }), num(g.member_count), num(g.counting), null, null],
+      h('a', { class: 'name', href: to('coordination', g.name), text: g.name }), num(g.member_count), num(g.counting)],
     empty('No group has a member.', 'dibs join NAME -- COMMAND takes a seat.')),
   };
 }

@@ -35,8 +35,7 @@ function jobTable() {
       text(plan.firstChild, scheduleText(j));
       text(plan.lastChild, j.schedule.length ? ` ${j.schedule_text}, ${j.zone}` : '');
       plan.title = plan.textContent;
-      if (j.paused || j.next_in_ms == null) until(next, null);
-      else until(next, j.next_in_ms, j.got);
+      until(next, j.paused ? null : j.next_in_ms, j.got);
       next.title = j.next_at ? moment(j.next_at) : '';
       once(status, [j.status, j.paused, last?.id, last?.state, j.runs.length], () => {
         put(status, statusMark(j), j.paused?.reason && h('small', { text: j.paused.reason, title: j.paused.reason }));
@@ -57,7 +56,7 @@ function all(address) {
   function pick(next) {
     Object.assign(is, next);
     history.replaceState(null, '', query('#/jobs', is));
-    for (const chip of views.children) chip.setAttribute('aria-pressed', String(chip.value === (is.week ? 'week' : is.hours)));
+    for (const chip of views.children) chip.setAttribute('aria-pressed', chip.value === (is.week ? 'week' : is.hours));
     ask.now();
   }
   put(views, VIEWS.map(([value, label]) => Object.assign(button(label, () => pick(value === 'week' ? { hours: '', week: 'now' } : { hours: value, week: '', at: '' }), 'chip'), { value })));

@@ -11,7 +11,7 @@ export function askBreak(row, p) {
   const last = row.name.split(/[:/]/).pop(), next = row.waiters?.[0];
   return confirm({
     title: 'Break this lease?', danger: true, action: 'Break the lease', reason: true, word: last.length > 3 ? last : row.name,
-    say: [code(row.name), ' is held by ', h('b', { text: who(p) }), ' under fence ', code(String(p.fence)), '. ',
+    say: [code(row.name), ' is held by ', h('b', { text: who(p) }), ' under fence ', code(p.fence), '. ',
       next ? [h('b', { text: who(next) }), ' is next.'] : 'Nobody waits for it.'],
     note: 'Until the holder notices, it still believes that it holds the lock. Only a resource that checks fences is safe from it.',
     run: sends(thing('v1/locks', row.name, 'break'), { fence: p.fence }), done: `Broken: ${row.name}`,
@@ -54,9 +54,9 @@ function holderCard(p, row) {
     h('div', { class: 'bigbar' }, bar, left),
     p.stale && h('p', { class: 'note', text: `${p.stale}. The lease runs on until its time is over.` }),
     p.claim && h('p', { class: 'note', text: 'It has been offered this and has not taken it up yet.' }),
-    facts([['Held for', since(num(), p.age_ms, row.got)], ['Fence', h('span', {}, code(String(p.fence)), copy(String(p.fence)))],
-      ['Owner', code(p.owner8 + '…')], p.identity && ['Identity', code(p.identity)], p.priority ? ['Priority', String(p.priority)] : null,
-      ...Object.entries(p.meta || {}).map(([k, v]) => [k, String(v)])]),
+    facts([['Held for', since(num(), p.age_ms, row.got)], ['Fence', h('span', {}, code(p.fence), copy(p.fence))],
+      ['Owner', code(p.owner8 + '…')], p.identity && ['Identity', code(p.identity)], p.priority ? ['Priority', p.priority] : null,
+      ...Object.entries(p.meta || {})]),
     may('operate') && h('footer', {}, button('Ask to give back…', () => askYield(row, p)),
       may('admin') && button('Break…', () => askBreak(el.row, p), 'danger')));
   el.show = (next, fresh) => {
@@ -82,7 +82,7 @@ export default function lock(name) {
   const lead = h('p', { class: 'lead' }), holders = h('div', { class: 'holders' }), picture = h('div'), stats = h('div'), queue = h('ol', { class: 'queue' });
   const past = table('Holds', 'holds', ['From', 'Holder', 'Waited', 'Held', 'Ended', 'Fence'], {
     key: b => b.fence + who(b) + b.granted_at,
-    make: b => [when(b.granted_at), h('span', {}, h('b', { text: who(b) }), h('small', { text: ' ' + b.label })), num(span(b.waited_ms)), num(), h('span'), code(String(b.fence))],
+    make: b => [when(b.granted_at), h('span', {}, h('b', { text: who(b) }), h('small', { text: ' ' + b.label })), num(span(b.waited_ms)), num(), h('span'), code(b.fence)],
     update: (cells, b) => { text(cells[3].firstChild, span(b.held_ms)); text(cells[4].firstChild, { held: 'is held', expired: 'ran out', ended: 'given back' }[b.how] || b.how); },
   });
   const trail = table('Changes by hand', 'trail', ['When', 'Who', 'What', 'Reason'], {
@@ -102,7 +102,7 @@ export default function lock(name) {
     holders.classList.toggle('many', row.holders.length > 2);
     put(picture, history.items.length ? timeline(history.items) : empty('No holds were seen.', `Since ${clock(history.since_at)}, as far as the daemon looked.`));
     const mine = sums?.items.find(x => x.name === name);
-    put(stats, mine && facts([['Acquired', String(mine.acquired)], ['Lost', String(mine.lost)], ...spans(mine.wait).map(([k, v]) => ['Waited ' + k, v]), ...spans(mine.hold).slice(0, 2).map(([k, v]) => ['Held ' + k, v])]));
+    put(stats, mine && facts([['Acquired', mine.acquired], ['Lost', mine.lost], ...spans(mine.wait).map(([k, v]) => ['Waited ' + k, v]), ...spans(mine.hold).slice(0, 2).map(([k, v]) => ['Held ' + k, v])]));
     if (row.waiters.length) {
       each(queue, row.waiters, (w => who(w) + w.label + w.identity + w.mode + w.priority), w => h('li', {}, h('b', { text: who(w) }),
         h('small', { text: [w.label, w.mode !== 'exclusive' && w.mode, w.permits > 1 && many(w.permits, 'permit'), w.priority && `priority ${w.priority}`].filter(Boolean).join(' · ') }), since(num(), w.age_ms, row.got)));

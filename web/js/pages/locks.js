@@ -64,7 +64,7 @@ function makeRow(item) {
 
 function updateBranch(el, item) {
   const open = item.isOpen;
-  el.setAttribute('aria-expanded', String(open));
+  el.setAttribute('aria-expanded', open);
   el.setAttribute('aria-level', item.depth + 1);
   el.style.setProperty('--depth', item.depth);
   text(el.querySelector('b'), item.tail);

@@ -22,13 +22,13 @@ export default function nodes() {
       cells[4].firstChild.show(n, n.got);
       once(line, [n.state, n.stale, n.slots, n.steps], () => {
         put(cells[1].firstChild, n.stale ? pill('seems to be gone', 'warn') : pill(n.state, n.state === 'draining' ? 'warn' : 'good'));
-        put(cells[2].firstChild, h('b', { class: 'num', text: n.slots ? `${n.steps.length} of ${n.slots}` : String(n.steps.length) }), n.steps.map(x => h('a', { class: 'stepof', href: to('runs', x.run), text: `${x.run} ${x.step}` })));
+        put(cells[2].firstChild, h('b', { class: 'num', text: n.slots ? `${n.steps.length} of ${n.slots}` : n.steps.length }), n.steps.map(x => h('a', { class: 'stepof', href: to('runs', x.run), text: `${x.run} ${x.step}` })));
         put(cells[6].firstChild, may('admin') && n.state !== 'draining' && button('Drain…', () => askDrain(line.item, ask.now), 'danger'));
       });
     },
   });
   const daemons = table('Daemons', 'daemons', ['Daemon', 'Engine', 'Board', 'Version', 'Since'], {
-    key: d => String(d.fence),
+    key: d => d.fence,
     make: d => [h('span', {}, code(d.member), h('small', { text: who(d) })), d.meta.engine === 'on' ? pill('on', 'good') : pill('off'), h('span', { text: d.meta.board }), h('span', { text: d.meta.version }), when(Date.parse(d.since_at))],
   });
   const ask = view.keep(() => get('v1/nodes'), got => {

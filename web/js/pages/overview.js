@@ -81,7 +81,7 @@ function wanted(list, rows) {
   if (!rows.length) return put(list, h('li', {}, empty('Nobody waits.')));
   return each(list, rows, r => r.name, r => h('li', {}, h('a', { href: to('locks', r.name), text: r.name, title: r.name }), h('i'), h('b', { class: 'num' })), (li, r) => {
     li.children[1].style.setProperty('--share', r.waiter_count / top);
-    text(li.lastChild, String(r.waiter_count));
+    text(li.lastChild, r.waiter_count);
   });
 }
 

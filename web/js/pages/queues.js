@@ -50,7 +50,7 @@ const askRedrive = q => confirm({
   run: change(thing('v1/queues', q.name, 'redrive'), { all: true }), done: got => `Redriven: ${many(got.redriven, 'message')}` + (got.left ? `, ${count(got.left)} left` : ''),
 });
 const askRedriveOne = (q, m) => confirm({
-  title: 'Redrive this dead letter?', action: 'Redrive', reason: 'optional', say: ['Message ', code(String(m.id)), ' of ', code(q.name), ' becomes a new message, and begins at attempt 1.'],
+  title: 'Redrive this dead letter?', action: 'Redrive', reason: 'optional', say: ['Message ', code(m.id), ' of ', code(q.name), ' becomes a new message, and begins at attempt 1.'],
   run: change(thing('v1/queues', q.name, 'redrive'), { ids: [m.id] }), done: got => (got.redriven ? `Redriven: ${m.id}` : `${m.id} is no dead letter any more`),
 });
 
@@ -92,7 +92,7 @@ function one(name, address) {
   let queue = null;
   const rows = table('Messages', 'messages', ['Message', 'Attempts', 'Data', 'Why', ''], {
     key: m => m.state + m.id + '.' + m.attempts,
-    make: m => [h('span', {}, code(String(m.id)), m.priority ? h('small', { text: ` priority ${m.priority}` }) : null), num(m.attempts + (m.lost ? `, ${m.lost} lost` : '')),
+    make: m => [h('span', {}, code(m.id), m.priority ? h('small', { text: ` priority ${m.priority}` }) : null), num(m.attempts + (m.lost ? `, ${m.lost} lost` : '')),
       h('span', { class: 'why data', title: Object.entries(m.headers).map(([k, v]) => `${k}=${v}`).join('\n'), text: body(m) }),
       h('span', { class: 'why' }, m.reason || '–', m.dead_at && [' ', when(m.dead_at)], m.due_ms != null && h('small', { text: ` due in ${calm(m.due_ms)}` })),
       m.state === 'dead' && may('admin') && button('Redrive…', () => askRedriveOne(queue, m))],
@@ -126,7 +126,7 @@ function one(name, address) {
     if (!rows.el.isConnected) { view.head.after(lead); put(view.body, actions, sums, chips, rows.el); }
     text(lead, q.paused ? 'Paused: nothing is delivered.' : q.consumers ? `${many(q.consumers, 'consumer')}, ${q.waiting} idle.` : 'No consumer is there.');
     put(sums, facts([['Oldest', q.oldest_ms ? calm(q.oldest_ms) : '–'], ['A second', perSecond(rate(q))], ['Pushed', count(q.totals.pushed)], ['Done', count(q.totals.acked)],
-      ['Failed', count(q.totals.nacked)], ['Lost with a consumer', count(q.totals.lost)], ['Attempts', String(q.settings.tries)], q.settings.serial && ['Order', 'one at a time']]));
+      ['Failed', count(q.totals.nacked)], ['Lost with a consumer', count(q.totals.lost)], ['Attempts', q.settings.tries], q.settings.serial && ['Order', 'one at a time']]));
     buttons();
     rows.show(messages.items, empty('None.', is.state === 'dead' ? 'Nothing has failed for good.' : 'No message is there now.'));
   }, { every: 2000 });
