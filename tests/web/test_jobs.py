@@ -19,6 +19,9 @@ jobs:
     concurrency: allow
     params: {who: {default: world, pattern: '[a-z]+'}}
     run: [sh, -c, 'echo "hello $DIBS_PARAM_WHO MARKUP"']
+  greet:
+    params: {who: {default: world}}
+    run: [sh, -c, 'echo "for <$DIBS_PARAM_WHO>"']
   slow:
     kill_after: 100ms
     shell: 'echo begun; OPEN; echo over'
@@ -285,6 +288,17 @@ class Jobs(unittest.TestCase):
         wait_until(lambda: self.shown_run() != run, "the page of the new run")
         self.browser.await_text("hello ann", ".output")
         self.browser.await_text(run, "main")  # of which it is a repetition
+        self.good()
+
+    def test_an_emptied_field_is_sent_as_it_is(self):
+        for shown, words in (("world", "for <world>"), ("", "for <>")):
+            self.show("#/jobs/greet", "operate")
+            self.ask("Run now…", "greet")
+            self.assertEqual(self.browser.run("return document.getElementById('param-who').value"), "world")
+            self.browser.fill("#param-who", shown)
+            self.confirm()
+            self.assertEqual(self.scene.get("/v1/runs/" + self.shown_run()).json["params"], {"who": shown})
+            self.browser.await_text(words, ".output")
         self.good()
 
     def test_live_output_and_cancel(self):

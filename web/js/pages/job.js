@@ -15,7 +15,7 @@ function askRun(job) {
     title: 'Run it now?', action: 'Run it', reason: 'optional',
     say: [code(job.name), ' is run once, besides its schedule.', fields.map(([p, field]) => [h('label', { for: field.id, text: p.name }), field])],
     note: job.live && `A run of it lives. Such runs: ${job.concurrency}.`,
-    run: starts(jobPath(job.name, '/run'), () => ({ params: Object.fromEntries(fields.filter(([, field]) => field.value).map(([p, field]) => [p.name, field.value])) })), done: got => `Started: ${got.id}`,
+    run: starts(jobPath(job.name, '/run'), () => ({ params: Object.fromEntries(fields.filter(([p, field]) => field.value || p.default).map(([p, field]) => [p.name, field.value])) })), done: got => `Started: ${got.id}`,
   });
 }
 
