@@ -140,7 +140,7 @@ class Jobs(unittest.TestCase):
         self.assertEqual(self.scene.get("/v1/jobs/nightly").json["paused"]["reason"], "until " + MARKUP)
         self.assertIsNone(self.scene.get("/v1/jobs/nightly").json["paused"]["until_at"])
         self.resume("nightly")
-        self.browser.await_text("Next in")
+        self.browser.await_text("Next: ")
         self.fits()
         self.good()
         self.show("#/jobs/none")

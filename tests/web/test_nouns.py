@@ -195,6 +195,14 @@ class Nouns(unittest.TestCase):
         self.browser.await_text("Dead letters 1")
         self.assertEqual(self.browser.run("return document.querySelectorAll('[data-act=pause], [data-act=redrive], [data-act=purge]').length"), 0)
 
+    def test_what_is_due_later_counts_down(self):
+        self.scene.post("/v1/queues/later-mail", {"data": "x", "delay_ms": 3600000})
+        self.show("#/queues/later-mail?state=later")
+        self.browser.await_text("due in ", ".messages")
+        first = self.browser.text(".messages .why small").strip()
+        self.assertRegex(first, "^due in (59m|1h)")
+        self.browser.await_("return document.querySelector('.messages .why small').innerText.trim() !== args[0]", "another time", first)
+
     def queue(self, name):
         return self.scene.get("/v1/queues/~", query={"name": name}).json
 

@@ -69,7 +69,7 @@ export default function job(name) {
   function says() {
     const p = job.paused;
     if (p) return [`Paused by ${p.by}: ${p.reason || 'no reason given'}`, p.until_at && [', until ', when(p.until_at)]];
-    return [job.description && `${job.description}. `, job.live && [h('a', { href: to('runs', job.live), text: `${job.live} lives` }), '. '], job.next_in_ms != null && ['Next in ', until(num(), job.next_in_ms, job.got), '.'], !job.enabled && 'It is off.'];
+    return [job.description && `${job.description}. `, job.live && [h('a', { href: to('runs', job.live), text: `${job.live} lives` }), '. '], job.next_in_ms != null && ['Next: ', until(num(), job.next_in_ms, job.got), '.'], !job.enabled && 'It is off.'];
   }
   const still = () => once(about, [job.hash, job.loaded, job.missed, job.skipped, job.waits], () => {
     put(about, definition(job));
