@@ -135,6 +135,17 @@ class Nouns(unittest.TestCase):
         self.confirm("test")
         wait_until(lambda: not self.term("kept-1"), "the end of the term")
 
+    def test_a_row_that_goes_leaves_the_focus_behind_it(self):
+        before = self.lead("goes-1", "ann")
+        self.lead("goes-2", "bob")
+        self.show("#/coordination")
+        self.browser.await_text("goes-1")
+        self.browser.await_text("goes-2")
+        self.browser.run("window.at = [...document.querySelectorAll('.coord .row')].find(x => x.innerText.startsWith('goes-2')).querySelector('button'); at.focus();")
+        self.scene.ask("DELETE", "/v1/sessions/" + before)
+        self.browser.await_("return !document.body.innerText.includes('goes-1')", "the end of a row")
+        self.assertTrue(self.browser.run("return document.activeElement === at"))
+
     def test_a_list_says_that_there_are_more(self):
         self.lead("more", "ann", ttl_ms=600000)
         wait_until(lambda: "more" in [e["name"] for e in self.scene.get("/v1/elections").json["items"]], "the first election")

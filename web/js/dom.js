@@ -46,19 +46,22 @@ export function text(el, value) {
  * for each key and updated in place, so that focus, selection and motion stay. */
 export function each(parent, items, key, make, update) {
   if (!parent.kept) put(parent).kept = new Map();
-  const kept = parent.kept, seen = new Set();
-  let at = parent.firstElementChild;
+  const kept = parent.kept, seen = new Map();
   for (const item of items) {
     let id = key(item);
     while (seen.has(id)) id += '+'; // two threads of one process
+    seen.set(id, item);
+  }
+  // First, so that what stays behind them is not moved: that takes the focus from it.
+  for (const [id, el] of kept) if (!seen.has(id)) { el.remove(); kept.delete(id); }
+  let at = parent.firstElementChild;
+  for (const [id, item] of seen) {
     let el = kept.get(id);
     if (!el) kept.set(id, (el = make(item)));
-    seen.add(id);
     update?.(el, item);
     if (el === at) at = at.nextElementSibling;
     else parent.insertBefore(el, at);
   }
-  for (const [id, el] of kept) if (!seen.has(id)) { el.remove(); kept.delete(id); }
   return parent;
 }
 
