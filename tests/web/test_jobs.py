@@ -234,6 +234,12 @@ class Jobs(unittest.TestCase):
             self.browser.await_("return document.querySelectorAll('.week [role=gridcell]').length === 168", "the week")
             self.browser.await_("return [...document.querySelectorAll('.week [role=gridcell]')][args[0]].innerText === args[1]", "the hour of the change", cell, sign)
         self.assertEqual(self.cells("x.innerText === '+1'") + self.cells("x.innerText === '+2'"), 167)
+        # It says that it occurs twice, and both are opened.
+        self.show("#/jobs?week=2100-10-31")
+        self.browser.await_("return document.querySelectorAll('.week [role=gridcell]').length === 168", "the week")
+        self.browser.await_("const x = [...document.querySelectorAll('.week [role=gridcell]')].find(x => x.title.includes('02:00 twice: 3 to come')); x?.click(); return x", "the hour that occurs twice")
+        self.browser.await_text("02:00 to 03:00", "main")
+        self.browser.await_("return document.querySelector('.lanes svg').getAttribute('aria-label') === '0 runs, 3 ticks'", "the ticks of both")
         self.good()
 
     def test_overview(self):

@@ -46,6 +46,9 @@ function indexOf(monday, at) {
   return ((Date.parse(date) - Date.parse(monday)) / DAY) * 24 + parseInt(time, 10);
 }
 
+/* The end of an hour; of both, where the clocks show it twice. */
+const endOf = (from, end = from + HOUR) => (hour(end) === hour(from) ? end + HOUR : end);
+
 /* A week without counts. A cell knows when it begins and ends; an hour that the clocks skip has neither. */
 function makeWeek(monday, open) {
   const cells = list(168, i => h('button', { type: 'button', role: 'gridcell', class: 'none', vars: { '--d': (i / 24 | 0) + 2, '--k': (i % 24) + 2 }, onclick: () => open(cells[i].from) }));
@@ -73,7 +76,7 @@ function makeWeek(monday, open) {
 function drawCell(cell, c, here, chosen) {
   const runs = c.ok + c.failed + c.other + c.live;
   cell.className = `${runs ? shade(c.failed ? 'FAILED' : c.other ? 'MISSED' : c.ok ? 'OK' : 'ACTIVE') : ''} ${here ? 'here' : ''}`;
-  cell.title = `${day(cell.from)} ${hour(cell.from)}: ${says(c) || 'nothing'}`;
+  cell.title = `${day(cell.from)} ${hour(cell.from)}${cell.to - cell.from > HOUR ? ' twice' : ''}: ${says(c) || 'nothing'}`;
   cell.setAttribute('aria-label', cell.title);
   cell.setAttribute('aria-selected', chosen);
   put(cell, runs > 0 && h('b', { text: few(runs) }), c.failed > 0 && h('em', { text: '✕' + few(c.failed) }), c.ticks > 0 && h('small', { text: '+' + few(c.ticks) }));
@@ -92,7 +95,7 @@ function fill({ monday, cells, days }, got, chosen) {
 /* pick({ week, at }) changes the address: a day of the week or "now", and the hour that is open. */
 export default function calendar(pick) {
   const ask = (from, to, step_s) => get(query('v1/timeline', { from: iso(from), to: iso(to), step_s }));
-  const weeks = sparing(monday => ask(start(monday), start(shift(monday, 7)), 3600)), hours = sparing(at => ask(at, Date.parse(at) + HOUR - 1));
+  const weeks = sparing(monday => ask(start(monday), start(shift(monday, 7)), 3600)), hours = sparing(at => ask(at, endOf(Date.parse(at)) - 1));
   const name = h('h2'), note = h('small'), box = h('div'), nothing = empty('Nothing in this week.'), below = h('section', { class: 'card' });
   const chip = (label, next) => button(label, () => pick({ week: next(), at: '' }), 'chip');
   let week = null, opened = false;
@@ -111,7 +114,7 @@ export default function calendar(pick) {
     text(name, `${day(start(monday))} to ${day(start(shift(monday, 6)))}`);
     text(note, (got.complete ? '' : 'Not all of them: there are too many. ') + 'Runs by their begin; ✕ failed, + to come.');
     below.hidden = !open;
-    if (open) once(below, [open.runs, open.ticks, at], () => put(below, h('header', {}, h('h2', { text: `${day(at)}, ${hour(at)} to ${hour(Date.parse(at) + HOUR)}` }), button('Close', () => pick({ at: '' }), 'small')), timeline(open)));
+    if (open) once(below, [open.runs, open.ticks, at], () => put(below, h('header', {}, h('h2', { text: `${day(at)}, ${hour(at)} to ${hour(endOf(Date.parse(at)))}` }), button('Close', () => pick({ at: '' }), 'small')), timeline(open)));
     if (open && opened) below.scrollIntoView({ block: 'nearest' });
     opened &&= !open;
   }
