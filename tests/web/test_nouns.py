@@ -9,7 +9,9 @@ from runtools import main
 MARKUP = "<img src=x onerror=window.broken=1>"
 
 
-class Nouns(unittest.TestCase):
+class Shown(unittest.TestCase):
+    """A scene and a browser, for the tests of one class."""
+
     @classmethod
     def setUpClass(cls):
         cls.scene = Scene()
@@ -49,6 +51,11 @@ class Nouns(unittest.TestCase):
             self.scene.post("/v1/queues/~/settle", {"session": session, "delivery": item["delivery"], "how": "dead", "reason": data},
                             query={"name": name})
 
+    def queue(self, name):
+        return self.scene.get("/v1/queues/~", query={"name": name}).json
+
+
+class Nouns(Shown):
     def test_coordination(self):
         self.show("#/coordination")
         self.browser.await_text("Nobody is a candidate.")
@@ -102,6 +109,58 @@ class Nouns(unittest.TestCase):
         self.show("#/coordination", "read")
         self.browser.await_text("bob")
         self.assertEqual(self.browser.run("return document.querySelectorAll('main .table button').length"), 0)
+
+    def test_queues(self):
+        self.show("#/queues/none")
+        self.browser.await_text("Not here")
+        name = "mail " + MARKUP
+        self.dead_letters(name, 3, MARKUP)
+        self.show("#/queues")
+        self.browser.await_text(name)
+        self.browser.click(".queues a.name")
+        self.browser.await_text("Dead letters 3")
+        self.browser.await_text(MARKUP, ".messages")
+        # What went wrong is on the first page, and leads to its own.
+        self.browser.run("location.hash = '#/'")
+        self.browser.await_text("Dead letters " + name, ".attention")
+        self.browser.await_text("3 dead letters", ".tiles")
+        self.browser.run("[...document.querySelectorAll('.attention a')].find(a => a.innerText.startsWith('Dead letters')).click()")
+        self.browser.await_text("Dead letters 3")
+        self.browser.click_text("Redrive…")
+        self.confirm()
+        wait_until(lambda: self.queue(name)["dead"] == 2, "one redriven")
+        self.browser.await_text("Dead letters 2")
+        self.browser.click_text("Redrive dead letters…")
+        self.assertIn("All 2", self.browser.text("dialog"))
+        self.confirm("mended")
+        self.assertEqual((self.queue(name)["dead"], self.queue(name)["ready"]), (0, 3))
+        self.browser.click_text("Pause…")
+        self.assertIn(name, self.browser.text("dialog"))
+        self.confirm("deploy")
+        self.browser.await_text("Paused: nothing is delivered.")
+        self.browser.click_text("Resume…")
+        self.confirm()
+        self.browser.await_text("No consumer is there.")
+        self.browser.click("[data-act=ready]")
+        self.browser.await_text("Drop “Ready”…")
+        self.browser.click("[data-act=purge]")
+        self.assertTrue(self.browser.run("return document.querySelector('dialog button[type=submit]').disabled"))
+        self.confirm("test", name)
+        self.assertEqual(self.queue(name)["ready"], 0)
+        self.assertIsNone(self.browser.run("return window.broken ?? null"))
+        for width in (390, 1280, 2560):
+            self.browser.size(width)
+            self.assertLessEqual(self.browser.run("return document.documentElement.scrollWidth"), width)
+        self.browser.size(1280)
+        # A reader is offered nothing.
+        self.dead_letters(name, 1)
+        self.show("#/queues/" + self.browser.run("return encodeURIComponent(args[0])", name), "read")
+        self.browser.await_text("Dead letters 1")
+        self.assertEqual(self.browser.run("return document.querySelectorAll('[data-act=pause], [data-act=redrive], [data-act=purge]').length"), 0)
+
+
+class Rows(Shown):
+    """What stays and what changes when news come."""
 
     def term(self, name):
         return self.scene.get("/v1/elections/" + name).json["leader"]
@@ -158,54 +217,6 @@ class Nouns(unittest.TestCase):
         self.browser.fill("#begins", "more-25")
         self.browser.await_("return !document.body.innerText.includes('search to find')", "a list with all that fit")
 
-    def test_queues(self):
-        self.show("#/queues/none")
-        self.browser.await_text("Not here")
-        name = "mail " + MARKUP
-        self.dead_letters(name, 3, MARKUP)
-        self.show("#/queues")
-        self.browser.await_text(name)
-        self.browser.click(".queues a.name")
-        self.browser.await_text("Dead letters 3")
-        self.browser.await_text(MARKUP, ".messages")
-        # What went wrong is on the first page, and leads to its own.
-        self.browser.run("location.hash = '#/'")
-        self.browser.await_text("Dead letters " + name, ".attention")
-        self.browser.await_text("3 dead letters", ".tiles")
-        self.browser.run("[...document.querySelectorAll('.attention a')].find(a => a.innerText.startsWith('Dead letters')).click()")
-        self.browser.await_text("Dead letters 3")
-        self.browser.click_text("Redrive…")
-        self.confirm()
-        wait_until(lambda: self.queue(name)["dead"] == 2, "one redriven")
-        self.browser.await_text("Dead letters 2")
-        self.browser.click_text("Redrive dead letters…")
-        self.assertIn("All 2", self.browser.text("dialog"))
-        self.confirm("mended")
-        self.assertEqual((self.queue(name)["dead"], self.queue(name)["ready"]), (0, 3))
-        self.browser.click_text("Pause…")
-        self.assertIn(name, self.browser.text("dialog"))
-        self.confirm("deploy")
-        self.browser.await_text("Paused: nothing is delivered.")
-        self.browser.click_text("Resume…")
-        self.confirm()
-        self.browser.await_text("No consumer is there.")
-        self.browser.click("[data-act=ready]")
-        self.browser.await_text("Drop “Ready”…")
-        self.browser.click("[data-act=purge]")
-        self.assertTrue(self.browser.run("return document.querySelector('dialog button[type=submit]').disabled"))
-        self.confirm("test", name)
-        self.assertEqual(self.queue(name)["ready"], 0)
-        self.assertIsNone(self.browser.run("return window.broken ?? null"))
-        for width in (390, 1280, 2560):
-            self.browser.size(width)
-            self.assertLessEqual(self.browser.run("return document.documentElement.scrollWidth"), width)
-        self.browser.size(1280)
-        # A reader is offered nothing.
-        self.dead_letters(name, 1)
-        self.show("#/queues/" + self.browser.run("return encodeURIComponent(args[0])", name), "read")
-        self.browser.await_text("Dead letters 1")
-        self.assertEqual(self.browser.run("return document.querySelectorAll('[data-act=pause], [data-act=redrive], [data-act=purge]').length"), 0)
-
     def test_what_is_due_later_counts_down(self):
         self.scene.post("/v1/queues/later-mail", {"data": "x", "delay_ms": 3600000})
         self.show("#/queues/later-mail?state=later")
@@ -213,9 +224,6 @@ class Nouns(unittest.TestCase):
         first = self.browser.text(".messages .why small").strip()
         self.assertRegex(first, "^due in (59m|1h)")
         self.browser.await_("return document.querySelector('.messages .why small').innerText.trim() !== args[0]", "another time", first)
-
-    def queue(self, name):
-        return self.scene.get("/v1/queues/~", query={"name": name}).json
 
 
 if __name__ == "__main__":
