@@ -217,6 +217,17 @@ class Rows(Shown):
         self.browser.fill("#begins", "more-25")
         self.browser.await_("return !document.body.innerText.includes('search to find')", "a list with all that fit")
 
+    def test_holders_beyond_those_of_a_list(self):
+        """A list has 8 holders of a name; the number of permits is of all of them, and a picture says how many it leaves out."""
+        for _ in range(10):
+            self.scene.lease("wide", mode="permits", permits=2, capacity=20)
+        self.scene.wait_for("wide", mode="permits", permits=1, capacity=20)
+        self.show("#/locks?q=wide")
+        self.browser.await_text("20/20", "main")
+        self.browser.await_text("and 9 more", "main")
+        self.show("#/waits")
+        self.browser.await_("return [...document.querySelectorAll('.waitgraph')].some(x => x.textContent.includes('wide') && x.textContent.includes('and 5 more'))", "the holders that are not drawn")
+
     def test_what_is_due_later_counts_down(self):
         self.scene.post("/v1/queues/later-mail", {"data": "x", "delay_ms": 3600000})
         self.show("#/queues/later-mail?state=later")

@@ -181,16 +181,6 @@ class Page(unittest.TestCase):
         self.go("#/locks?state=permits", "downloads")
         self.browser.await_("return document.querySelectorAll('.rows .row').length === 1", "one semaphore")
 
-    def test_holders_beyond_those_of_a_list(self):
-        """A list has 8 holders of a name; the number of permits is of all of them, and a picture says how many it leaves out."""
-        for _ in range(10):
-            self.scene.lease("wide", mode="permits", permits=2, capacity=20)
-        self.scene.wait_for("wide", mode="permits", permits=1, capacity=20)
-        self.go("#/locks?q=wide", "20/20")
-        self.browser.await_text("and 9 more", "main")
-        self.go("#/waits", "wide")
-        self.browser.await_("return [...document.querySelectorAll('.waitgraph')].some(x => x.textContent.includes('wide') && x.textContent.includes('and 5 more'))", "the holders that are not drawn")
-
     def test_break_and_ask(self):
         name = "to/break:me"
         fence = self.scene.lease(name, label="stuck")["fence"]
