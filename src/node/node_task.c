@@ -1,11 +1,10 @@
 /* node_task.c - the tasks of a node: attempts from their claim to their end. */
 /* SPDX-License-Identifier: MIT */
+#include "node/node_task.h"
 #include "base/fail.h"
-#include "base/rand.h"
 #include "jobs/board_change.h"
 #include "jobs/history.h"
 #include "jobs/kept_output.h"
-#include "node/call.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -13,27 +12,10 @@
 
 enum {
     AGAIN_MS = 200,
-    LOCK_AGAIN_MS = 100,
     FLUSH_MAX_MS = 30000,
     KEPT_MAX = 16 * 1024, /* bytes of a record that is kept */
     LEAVE_MS = 1000 /* what cannot be written, when the node should stop */
 };
-
-static void
-do_todo(dibs__node *node, dibs__node_task *task, dibs__task_todo todo);
-
-static dibs__node_task *find_free(const dibs__node *node)
-{
-    for (size_t i = 0; i < node->opts->slots; i++)
-        if (!node->tasks[i].used)
-            return &node->tasks[i];
-    return NULL;
-}
-
-bool dibs__node_has_room(const dibs__node *node)
-{
-    return find_free(node) != NULL;
-}
 
 size_t dibs__node_busy(const dibs__node *node)
 {
@@ -65,7 +47,7 @@ static void free_task(dibs__node *node, dibs__node_task *task)
     dibs__node_hurry(node, 0);
 }
 
-static void put_off(dibs__node_task *task, dibs__task_todo todo, int64_t ms)
+void dibs__node_put_off(dibs__node_task *task, dibs__task_todo todo, int64_t ms)
 {
     task->todo = todo;
     task->todo_at = dibsx_after_ms(dibsx_now(), ms);
@@ -93,7 +75,7 @@ static void try_again(dibs__node *node, dibs__node_task *task,
                       dibs__task_todo todo, dibs_status rc)
 {
     if (may_try(node, task, rc)) {
-        put_off(task, todo, AGAIN_MS);
+        dibs__node_put_off(task, todo, AGAIN_MS);
         return;
     }
     dibs__node_say(node, "%s/%s is left: this node stops, and cannot write it",
@@ -163,13 +145,11 @@ void dibs__node_answered(dibs__node *node, dibs__node_task *task,
     if (todo == DIBS__TASK_AGAIN)
         try_again(node, task, todo, rc);
     else
-        do_todo(node, task, todo);
+        dibs__node_do(node, task, todo);
     task->written = NULL; /* A task that was freed is zeros. */
 }
 
-/* Sends the intent, which writes `run` (NULL: the caller has it no more). A store that does
- * not answer is asked again in a later turn. */
-static void send_task(dibs__node *node, dibs__node_task *task, dibs__run *run)
+void dibs__node_send(dibs__node *node, dibs__node_task *task, dibs__run *run)
 {
     dibs__answer answer = {.doubt = task->task.doubt};
     dibs_error err = {0};
@@ -207,7 +187,7 @@ static void read_task(dibs__node *node, dibs__node_task *task)
                                dibs__node_valid_until(node));
     dibs__run_fini(&run);
     if (todo != DIBS__TASK_WAIT)
-        do_todo(node, task, todo);
+        dibs__node_do(node, task, todo);
 }
 
 /* A store that is away has it later, before the end of the attempt at the latest. */
@@ -288,7 +268,7 @@ static void plan_task(dibs__node *node, dibs__node_task *task)
         dibs__intent_init(&st.in);
     }
     if (rc == DIBS_OK)
-        send_task(node, task, &st.run);
+        dibs__node_send(node, task, &st.run);
     else if (task->task.outlived) /* The run has no place for it any more. */
         free_task(node, task);
     else
@@ -296,92 +276,13 @@ static void plan_task(dibs__node *node, dibs__node_task *task)
     dibs__stage_fini(&st);
 }
 
-/* ---- the lock of the job */
-
-/* Twice the node's ttl at least: when the node stands still, its trees are dead before
- * the lock can pass on. */
-static dibs_status
-make_lock(dibs__node *node, dibs__node_task *task, dibs_error *err)
-{
-    const dibs__job_lock *lock = &task->job->lock;
-    int64_t least_ms = 2 * node->opts->ttl_ms;
-
-    return dibs_lock_new(node->board->cl, lock->key,
-                         DIBS_LOCK_OPTS(.ttl_ms = lock->ttl_ms > least_ms
-                                                      ? lock->ttl_ms
-                                                      : least_ms,
-                                        .hold_min_ms = lock->hold_min_ms,
-                                        .label = task->task.run,
-                                        .identity = task->task.nonce),
-                         &task->lock, err);
-}
-
-/* One thread does all, so that it tries, and does not wait: so often in one wait. */
-static int64_t tries_of_wait(const dibs__job_lock *lock)
-{
-    return 1 + lock->wait_ms / LOCK_AGAIN_MS;
-}
-
-/* Whether it tries again for its wait, and not after the delay that follows one. */
-static bool is_in_wait(const dibs__node_task *task)
-{
-    const dibs__job_lock *lock = &task->job->lock;
-
-    return lock->wait_ms > 0 && (task->lock_tries == 0 ||
-                                 task->lock_tries % tries_of_wait(lock) != 0);
-}
-
-static void
-end_unlocked(dibs__node *node, dibs__node_task *task, dibs__reason reason)
-{
-    task->outcome = (dibs__outcome){.reason = reason};
-    do_todo(node, task, dibs__task_locked(&task->task, false));
-}
-
-static dibs_status
-try_lock(dibs__node *node, dibs__node_task *task, dibs_error *err)
-{
-    dibs_status rc = task->lock ? DIBS_OK : make_lock(node, task, err);
-
-    return rc == DIBS_OK ? dibs_lock_try(task->lock, err) : rc;
-}
-
-/* A node that should stop does not wait for the lock: others may begin. */
-static void lock_task(dibs__node *node, dibs__node_task *task)
-{
-    const dibs__job_lock *lock = &task->job->lock;
-    dibs_error err = {0};
-    dibs_status rc = DIBS_OK;
-
-    if (node->drained) {
-        end_unlocked(node, task, DIBS__REASON_STOPPED);
-        return;
-    }
-    rc = try_lock(node, task, &err);
-    if (rc == DIBS_OK) {
-        do_todo(node, task, dibs__task_locked(&task->task, true));
-        return;
-    }
-    if (rc != DIBS_BUSY)
-        dibs__node_complain(node, lock->key, &err);
-    /* A store that does not answer says nothing about who holds it. */
-    if (!dibsx_is_away(rc) && rc != DIBS_TIMEOUT)
-        task->lock_tries++;
-    if (task->lock_tries < (lock->retries + 1) * tries_of_wait(lock)) {
-        put_off(task, DIBS__TASK_LOCK,
-                is_in_wait(task) ? LOCK_AGAIN_MS : lock->retry_delay_ms);
-        return;
-    }
-    end_unlocked(node, task, DIBS__REASON_BUSY);
-}
-
 /* ---- start and end of the command */
 
-static void
-end_unstarted(dibs__node *node, dibs__node_task *task, dibs__reason reason)
+void dibs__node_end_unstarted(dibs__node *node, dibs__node_task *task,
+                              dibs__reason reason)
 {
     task->outcome = (dibs__outcome){.reason = reason};
-    do_todo(node, task, dibs__task_died(&task->task));
+    dibs__node_do(node, task, dibs__task_died(&task->task));
 }
 
 /* An executor that died or does not answer is replaced or goes on in a while, and nothing
@@ -400,11 +301,11 @@ static void not_started(dibs__node *node, dibs__node_task *task, dibs_status rc,
 {
     dibs__node_complain(node, task->task.run, err);
     if (rc == DIBS_UNAVAIL && may_start_later(node, task))
-        put_off(task, DIBS__TASK_START, AGAIN_MS);
+        dibs__node_put_off(task, DIBS__TASK_START, AGAIN_MS);
     else
-        end_unstarted(node, task,
-                      rc == DIBS_CANCELLED ? DIBS__REASON_STOPPED
-                                           : DIBS__REASON_UNSTARTED);
+        dibs__node_end_unstarted(node, task,
+                                 rc == DIBS_CANCELLED ? DIBS__REASON_STOPPED
+                                                      : DIBS__REASON_UNSTARTED);
 }
 
 /* Starts the attempt, or ends it at once: the run has to end, or it cannot start. */
@@ -424,7 +325,7 @@ start_attempt(dibs__node *node, dibs__node_task *task, const dibs__run *run)
         rc = node->ops->start(node, task, run, &err);
     }
     if (ends)
-        end_unstarted(node, task, DIBS__REASON_CANCELLED);
+        dibs__node_end_unstarted(node, task, DIBS__REASON_CANCELLED);
     else if (rc == DIBS_OK)
         dibs__node_say(node, "%s/%s attempt %u: started", task->task.run,
                        task->task.step, (unsigned)task->attempt);
@@ -446,13 +347,13 @@ static void start_task(dibs__node *node, dibs__node_task *task)
     dibs__run_fini(&run);
 }
 
-static void
-do_todo(dibs__node *node, dibs__node_task *task, dibs__task_todo todo)
+void dibs__node_do(dibs__node *node, dibs__node_task *task,
+                   dibs__task_todo todo)
 {
     task->todo = DIBS__TASK_WAIT;
     switch (todo) {
     case DIBS__TASK_AGAIN:
-        send_task(node, task, NULL);
+        dibs__node_send(node, task, NULL);
         break;
     case DIBS__TASK_READ:
         read_task(node, task);
@@ -461,7 +362,7 @@ do_todo(dibs__node *node, dibs__node_task *task, dibs__task_todo todo)
         plan_task(node, task);
         break;
     case DIBS__TASK_LOCK:
-        lock_task(node, task);
+        dibs__node_lock_task(node, task);
         break;
     case DIBS__TASK_START:
         start_task(node, task);
@@ -472,89 +373,6 @@ do_todo(dibs__node *node, dibs__node_task *task, dibs__task_todo todo)
     case DIBS__TASK_WAIT:
         break;
     }
-}
-
-/* A command must be in a file of this node. A function is in the program anyway, so that
- * the definition of the store serves. */
-static const dibs__job *find_job(const dibs__node *node, const dibs__stage *st)
-{
-    return node->opts->calls ? st->job
-                             : dibs__node_job(node, st->run.job, st->run.hash);
-}
-
-static bool has_label(const dibs__node *node, const char *label)
-{
-    const char *const *labels = node->opts->labels;
-
-    for (size_t i = 0; labels && labels[i]; i++)
-        if (strcmp(labels[i], label) == 0)
-            return true;
-    return false;
-}
-
-bool dibs__node_takes(const dibs__node *node, const char *label)
-{
-    if (!node->opts->calls)
-        return label[0] == '\0' || has_label(node, label);
-    for (size_t i = 0; i < node->opts->calls->count; i++)
-        if (strncmp(label, "call/", 5) == 0 &&
-            strcmp(label + 5, node->opts->calls->functions[i].name) == 0)
-            return true;
-    return false;
-}
-
-/* The label of a call is its function, so that runs_on is looked at here. */
-static bool may_execute(const dibs__node *node, const dibs__step *step)
-{
-    return step->kind != DIBS__STEP_CALL ||
-           (node->opts->calls &&
-            (!step->work.runs_on || has_label(node, step->work.runs_on)));
-}
-
-dibs_status dibs__node_prepare(dibs__node *node, dibs__stage *st, size_t i,
-                               dibs__node_task **out)
-{
-    const dibs__job *job = find_job(node, st);
-    dibs__node_task *task = find_free(node);
-    dibs__claimant who = {.fence = node->fence};
-    dibs_error err = {0};
-    dibs_status rc;
-
-    if (!job || i >= job->step_count || !may_execute(node, &job->steps[i]))
-        return DIBS_NOTFOUND;
-    memcpy(who.node, node->id, sizeof(who.node));
-    if (!task || !dibsx_random_hex(who.nonce, sizeof(who.nonce)))
-        return DIBS_BUSY;
-    rc = dibs__run_claim(&st->sc, i, &who, NULL);
-    if (rc != DIBS_OK)
-        return rc;
-    dibs__scene_write(&st->sc);
-    rc = dibs__board_check(&st->in, 1, &err);
-    if (rc != DIBS_OK) { /* The slot is for others. */
-        dibs__node_complain(node, st->run.id, &err);
-        return rc;
-    }
-    *task = (dibs__node_task){.used = true, .job = job, .step = &job->steps[i]};
-    dibs__task_init(&task->task, st->run.id, st->run.steps[i].name, who.nonce,
-                    job->lock.key != NULL);
-    task->in = st->in;
-    dibs__intent_init(&st->in);
-    if (job == st->job) {
-        task->own_job = st->job;
-        st->job = NULL;
-    }
-    *out = task;
-    return DIBS_OK;
-}
-
-dibs_status dibs__node_claim(dibs__node *node, dibs__stage *st, size_t i)
-{
-    dibs__node_task *task = NULL;
-    dibs_status rc = dibs__node_prepare(node, st, i, &task);
-
-    if (rc == DIBS_OK)
-        send_task(node, task, &st->run);
-    return rc;
 }
 
 /* ---- turns */
@@ -612,7 +430,7 @@ static void do_later(dibs__node *node, dibs__node_task *task, dibsx_nsec now)
     if (todo == DIBS__TASK_START)
         todo = dibs__task_start_later(&task->task, now,
                                       dibs__node_valid_until(node));
-    do_todo(node, task, todo);
+    dibs__node_do(node, task, todo);
 }
 
 void dibs__node_proceed(dibs__node *node)
@@ -625,9 +443,9 @@ void dibs__node_proceed(dibs__node *node)
             continue;
         watch_lock(node, task);
         if (task->task.state == DIBS__TASK_HELD)
-            do_todo(node, task,
-                    dibs__task_renewed(&task->task, now,
-                                       dibs__node_valid_until(node)));
+            dibs__node_do(node, task,
+                          dibs__task_renewed(&task->task, now,
+                                             dibs__node_valid_until(node)));
         else if (task->todo != DIBS__TASK_WAIT && now >= task->todo_at)
             do_later(node, task, now);
         if (task->used)
@@ -650,117 +468,10 @@ void dibs__node_collect(dibs__node *node)
         node->ops->end(task);
         task->at = NULL;
         if (ours)
-            do_todo(node, task, dibs__task_died(&task->task));
+            dibs__node_do(node, task, dibs__task_died(&task->task));
         else
             free_task(node, task);
     }
-}
-
-/* ---- the records of its own commands */
-
-/* One request reads two values for each of these. */
-enum { OWN_MAX = DIBS_GET_MANY_MAX / 2 };
-
-static void end_own(dibs__node *node, dibs__node_task *task)
-{
-    task->ends_by = DIBS__REASON_CANCELLED;
-    if (task->at)
-        node->ops->stop(node, task, DIBS__REASON_CANCELLED, false);
-    else
-        end_unstarted(node, task, DIBS__REASON_CANCELLED);
-}
-
-/* A record that cannot be read says nothing. */
-static void look_at_task(dibs__node *node, dibs__node_task *task,
-                         const dibs_value *record, const dibs_value *follow)
-{
-    dibsx_nsec now = dibsx_now();
-    dibsx_nsec soon = dibsx_after_ms(now, DIBS__FOLLOWED_MS);
-    dibs_error err = {0};
-    dibs__run run;
-    bool ends = record->version == 0;
-
-    dibs__run_init(&run, task->task.run);
-    if (!ends && dibs__run_read(&run, task->task.run, record->data, record->len,
-                                &err) == DIBS_OK)
-        ends = dibs__task_must_end(&task->task, &run);
-    else if (!ends)
-        dibs__node_complain(node, task->task.run, &err);
-    dibs__run_fini(&run);
-    if (follow->version > 0)
-        task->followed_until = dibsx_after_ms(now, DIBS__FOLLOW_MS);
-    /* A call has no output before its end. */
-    if (follow->version > 0 && task->flush_ms > 0 && soon < task->flush_at)
-        task->flush_at = soon;
-    if (ends)
-        end_own(node, task);
-}
-
-static dibs_status
-name_values(const dibs__node *node, const dibs__node_task *task,
-            char names[2][DIBS_NAME_MAX + 1], dibs_error *err)
-{
-    char inner[DIBS__PLACE_SIZE];
-    dibs_status rc;
-
-    (void)snprintf(inner, sizeof(inner), "run/%s", task->task.run);
-    rc = dibs__board_key(node->board, inner, names[0], err);
-    (void)snprintf(inner, sizeof(inner), "follow/%s", task->task.run);
-    return rc == DIBS_OK ? dibs__board_key(node->board, inner, names[1], err)
-                         : rc;
-}
-
-static void
-look_at_some(dibs__node *node, dibs__node_task *const *tasks, size_t count)
-{
-    char names[OWN_MAX][2][DIBS_NAME_MAX + 1];
-    const char *keys[2 * OWN_MAX];
-    dibs_value values[2 * OWN_MAX] = {{.len = 0}};
-    dibs_error err = {0};
-    dibs_status rc = DIBS_OK;
-
-    for (size_t i = 0; i < count && rc == DIBS_OK; i++) {
-        rc = name_values(node, tasks[i], names[i], &err);
-        keys[2 * i] = names[i][0];
-        keys[2 * i + 1] = names[i][1];
-    }
-    if (rc == DIBS_OK && count > 0)
-        rc =
-            dibs_state_get_many(node->board->cl, keys, 2 * count, values, &err);
-    (void)dibs__node_valid_until(node);
-    if (rc != DIBS_OK)
-        dibs__node_complain(node, "the records of its commands", &err);
-    for (size_t i = 0; i < count && rc == DIBS_OK; i++)
-        look_at_task(node, tasks[i], &values[2 * i], &values[2 * i + 1]);
-    for (size_t i = 0; i < 2 * count; i++)
-        dibs_value_free(&values[i]);
-}
-
-static bool is_looked_after(const dibs__node_task *task)
-{
-    return task->task.state == DIBS__TASK_LOCKING ||
-           task->task.state == DIBS__TASK_HELD ||
-           (task->task.state == DIBS__TASK_RUNNING && task->at);
-}
-
-/* Runs that have to end, by their records; and those whose output somebody follows. */
-void dibs__node_look_at_own(dibs__node *node)
-{
-    dibs__node_task *tasks[OWN_MAX];
-    size_t count = 0;
-
-    for (size_t i = 0; i < node->opts->slots; i++) {
-        dibs__node_task *task = &node->tasks[i];
-
-        if (!task->used || task->ends_by || !is_looked_after(task))
-            continue;
-        tasks[count++] = task;
-        if (count == OWN_MAX) {
-            look_at_some(node, tasks, count);
-            count = 0;
-        }
-    }
-    look_at_some(node, tasks, count);
 }
 
 dibsx_nsec dibs__node_next_at(const dibs__node *node)
@@ -818,9 +529,9 @@ void dibs__node_stop_all(dibs__node *node, bool at_once)
         if (task->at)
             node->ops->stop(node, task, DIBS__REASON_STOPPED, at_once);
         else if (task->task.state == DIBS__TASK_HELD)
-            end_unstarted(node, task, DIBS__REASON_STOPPED);
+            dibs__node_end_unstarted(node, task, DIBS__REASON_STOPPED);
         else if (task->task.state == DIBS__TASK_LOCKING)
-            do_todo(node, task, DIBS__TASK_LOCK);
+            dibs__node_do(node, task, DIBS__TASK_LOCK);
     }
 }
 
