@@ -157,6 +157,11 @@ static void put_goaway(dibsx_buf *out)
     dibs__http_sse_put(out, NULL, "goaway", text, sizeof(text) - 1);
 }
 
+/* A frame that no pull has room for would stop its streams. */
+_Static_assert(DIBS__RING_FRAME_MAX + DIBS__RING_GREETING_MAX <=
+                   DIBS__HTTP_PULL_MAX,
+               "each frame fits");
+
 /* As dibs__http_pull_fn. */
 static bool pull_events(void *arg, dibsx_buf *out)
 {

@@ -10,7 +10,7 @@
 #include <string.h>
 
 /* After so many events that do not match, the client gets an id all the same. */
-enum { SILENT_MAX = 256, GREETING_MAX = 256 };
+enum { SILENT_MAX = 256 };
 
 dibs_status
 dibs__ring_init(dibs__ring *ring, const char *epoch, size_t frames_max,
@@ -172,7 +172,7 @@ void dibs__ring_read(const dibs__ring *ring, dibs__ring_cursor *cu,
         const dibs__ring_frame *frame = frame_of(ring, cu->next);
 
         if (is_wanted(cu, frame)) {
-            if (out->len + frame->len + GREETING_MAX > max)
+            if (out->len + frame->len + DIBS__RING_GREETING_MAX > max)
                 return;
             if (frame->bytes)
                 dibsx_buf_add(out, frame->bytes, frame->len);

@@ -25,7 +25,8 @@
 enum {
     DIBS__RING_FRAMES = 8192,
     DIBS__RING_BYTES = 4 * 1024 * 1024,
-    DIBS__RING_FRAME_MAX = 64 * 1024,
+    DIBS__RING_GREETING_MAX = 256, /* frames before the first event of a read */
+    DIBS__RING_FRAME_MAX = 64 * 1024 - DIBS__RING_GREETING_MAX,
     DIBS__RING_EPOCH = 8,
     DIBS__RING_ID_MAX = DIBS__RING_EPOCH + 1 + 20,
     DIBS__RING_PREFIX_MAX = 255
@@ -71,7 +72,8 @@ void dibs__ring_add(dibs__ring *ring, uint32_t topic, const char *event,
 void dibs__ring_place(const dibs__ring *ring, dibs__ring_cursor *cu,
                       uint32_t topics, const char *prefix, const char *since);
 
-/* Appends what the cursor has not had, up to `max` bytes in all. */
+/* Appends what the cursor has not had, up to `max` bytes in all, which the longest frame
+ * and the greeting fit into. */
 void dibs__ring_read(const dibs__ring *ring, dibs__ring_cursor *cu,
                      dibsx_buf *out, size_t max);
 

@@ -217,6 +217,9 @@ put_place(const dibs__run_output *ro, const dibs__run *run, dibsx_buf *out)
 
 bool dibs__output_resume(dibs__run_output *ro, const char *text)
 {
+    /* sscanf() takes signs and blanks as well. */
+    if (text[strspn(text, "0123456789:,")])
+        return false;
     while (*text) {
         unsigned long long index, attempt, bytes, ended;
         int len = 0;

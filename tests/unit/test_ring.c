@@ -100,6 +100,22 @@ static void test_ring_is_bounded_by_bytes(void **state)
     assert_int_equal(ring.next - ring.first, 2);
 }
 
+static void test_longest_frame_is_read(void **state)
+{
+    static const char head[] = "id: 0a1b2c3d-1\nevent: locks\ndata: ";
+    static char data[DIBS__RING_FRAME_MAX];
+    size_t len = DIBS__RING_FRAME_MAX - (sizeof(head) - 1) - 2;
+
+    (void)state;
+    dibs__ring_place(&ring, &cursor, ALL, NULL, NULL);
+    memset(data, 'x', len);
+    put(LOCKS, "a", data);
+    (void)take(); /* the greeting */
+    assert_int_equal(strlen(take()), DIBS__RING_FRAME_MAX);
+    assert_int_equal(dibs__ring_behind(&ring, &cursor), 0);
+    assert_int_equal(cursor.gaps, 0);
+}
+
 static void test_resume(void **state)
 {
     (void)state;
@@ -208,6 +224,7 @@ int main(void)
                                         begin, end),
         cmocka_unit_test_setup_teardown(test_ring_is_bounded_by_bytes, begin,
                                         end),
+        cmocka_unit_test_setup_teardown(test_longest_frame_is_read, begin, end),
         cmocka_unit_test_setup_teardown(test_resume, begin, end),
         cmocka_unit_test_setup_teardown(test_resume_across_restart_resets,
                                         begin, end),
