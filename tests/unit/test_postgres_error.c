@@ -19,7 +19,8 @@ static void answers_have_their_meaning(void **state)
         {"57014", DIBS_UNAVAIL},  {"53300", DIBS_UNAVAIL},
         {"53100", DIBS_UNAVAIL},  {"22003", DIBS_INTERNAL},
         {"22021", DIBS_INVALID},  {"XX001", DIBS_INTERNAL},
-        {"P0001", DIBS_INTERNAL},
+        {"P0001", DIBS_INTERNAL}, {"08006", DIBS_UNKNOWN},
+        {"54000", DIBS_UNAVAIL},
     };
 
     (void)state;

@@ -3,7 +3,8 @@
  * The promise to keep: DIBS_UNAVAIL only when nothing can have changed. A step is
  * one statement, which is a transaction of its own: when the server answers it
  * with an error it was rolled back. Not so when the connection ends, be it with a
- * word of the server: the statement may have been committed just before. */
+ * word of the server: the statement may have been committed just before. Nor when a
+ * pooler says that its own connection to the server has ended. */
 /* SPDX-License-Identifier: MIT */
 #include "store/postgres/error.h"
 #include "base/fail.h"
@@ -20,6 +21,7 @@ typedef struct meaning {
 } meaning;
 
 static const meaning meanings[] = {
+    {"08", DIBS_UNKNOWN, NULL},
     {"28", DIBS_DENIED, NULL},
     {"42501", DIBS_DENIED, NULL},
     {"3D000", DIBS_INVALID, NULL},
@@ -43,7 +45,7 @@ static const meaning meanings[] = {
     {"22P05", DIBS_INVALID,
      "a name or text has a character that the database lacks; make one with "
      "ENCODING 'UTF8'"},
-    {"54000", DIBS_INVALID, NULL},
+    {"54000", DIBS_UNAVAIL, NULL}, /* the queue of notifications is full */
 };
 
 static const meaning *meaning_of(const char *sqlstate)
@@ -130,6 +132,8 @@ dibs__pg_fail_connect(const char *message, bool tried, dibs_error *err)
                           (int)strcspn(message, "\n"), message);
     snprintf(code, sizeof(code), "%.*s", STATE_LEN, state);
     m = meaning_of(code);
+    if (m && m->status == DIBS_UNKNOWN)
+        m = NULL; /* nothing was sent */
     return dibsx_fail_at(err, m ? m->status : DIBS_UNAVAIL, code, "%.*s",
                          (int)strcspn(state + STATE_LEN + 2, "\n"),
                          state + STATE_LEN + 2);

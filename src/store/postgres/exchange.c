@@ -251,7 +251,7 @@ dibs__pg_finish(dibs__pg_conn *cn, bool sent, size_t room, dibsx_nsec deadline,
     /* A standby stays one on this connection; a new one may find the primary. */
     cn->dead = !whole || oc->fatal || strcmp(oc->state, "25006") == 0;
     if (oc->failed && oc->state[0])
-        return dibs__pg_fail(oc->state, oc->message, oc->fatal, err);
+        return dibs__pg_fail(oc->state, oc->message, oc->fatal || !whole, err);
     if (oc->fault)
         return dibsx_fail(err, DIBS_UNKNOWN, "%s", oc->fault);
     one_line(dibs__pq.PQerrorMessage(cn->pq), oc->message);
