@@ -199,6 +199,20 @@ static void release_is_repeated_when_its_answer_was_lost(void **state)
     dibs_lock_free(lock);
 }
 
+/* The second try was not done, of which the first one's outcome does not depend. */
+static void a_release_in_doubt_stays_in_doubt(void **state)
+{
+    world *w = *state;
+    dibs_lock *lock = world_lock(w->one, "k", NULL);
+
+    CHECK(DIBS_OK, dibs_lock_acquire(lock, err));
+    world_fault(w, DIBS__STEP_RELEASE, DIBS__FAULT_DROP_AFTER, 1);
+    world_fault_then(w, DIBS__STEP_RELEASE, DIBS__FAULT_FAIL);
+    CHECK(DIBS_UNKNOWN, dibs_lock_release(lock, err));
+    world_heal(w);
+    dibs_lock_free(lock);
+}
+
 static void
 release_on_a_store_that_is_away_ends_belief_all_the_same(void **state)
 {
@@ -555,6 +569,7 @@ int main(void)
         WORLD_TEST(a_try_whose_answer_was_lost_takes_back_what_it_got),
         WORLD_TEST(a_try_that_cannot_take_back_leaves_nothing_beyond_the_ttl),
         WORLD_TEST(release_is_repeated_when_its_answer_was_lost),
+        WORLD_TEST(a_release_in_doubt_stays_in_doubt),
         WORLD_TEST(release_on_a_store_that_is_away_ends_belief_all_the_same),
         WORLD_TEST(work_under_a_lock_is_done_though_release_fails),
         WORLD_TEST(work_under_a_lock_that_ended_is_told_so),

@@ -24,17 +24,19 @@ static dibs_status
 send_release(dibs__store *st, const dibs__leave *leave, bool sent_before,
              dibsx_nsec deadline, dibs_error *err)
 {
-    dibs_status rc = DIBS_UNAVAIL;
+    dibs_status rc = DIBS_UNKNOWN;
+    bool doubt = false;
 
     for (int i = 0; i < RELEASE_TRIES; i++) {
         rc = st->ops->lease->release(st, leave, deadline, err);
-        if (rc == DIBS_LOST && sent_before)
+        if (rc == DIBS_LOST && (sent_before || doubt))
             rc = DIBS_OK;
         if (rc != DIBS_UNKNOWN)
             break;
-        sent_before = true;
+        doubt = true;
     }
-    return rc;
+    /* That the last one was not done says nothing of the one before. */
+    return doubt && rc != DIBS_OK ? dibsx_unanswered(err) : rc;
 }
 
 /* How much longer others must be kept out, for hold_min_ms. */
