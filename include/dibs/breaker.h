@@ -55,7 +55,8 @@ typedef struct dibs_breaker_opts {
     int64_t min_calls;    /* the rates need so many calls; 10 */
     int64_t sampling_ms;  /* the window in which calls are counted; 60,000; at
                               most a day */
-    int64_t recovery_ms;  /* from open to half-open; 30,000; at most a day */
+    int64_t recovery_ms;  /* from open to half-open; 30,000; at most a day. A
+                              client adds up to a tenth of its own */
     int64_t probes;       /* at a time, over all clients; 1; at most 1,000 */
     int64_t need;         /* good probes that close it; 1 */
     int64_t

@@ -21,8 +21,8 @@
  * for wait_ms besides.
  *
  * Cancellation: no call is a cancellation point. A pthread_cancel() takes effect
- * after the call. Signals: dibs_lock_check() is the only call that is safe in a
- * signal handler. Exit: a process may exit() while its threads are in calls.
+ * after the call. Signals: dibs_lock_check() and dibs_jobs_stop() are the only
+ * calls that are safe in a signal handler. Exit: a process may exit() while its threads are in calls.
  * Leases that it holds then end with their ttl.
  *
  * Fork: a child process cannot use an inherited client or handle. Calls return

@@ -12,7 +12,7 @@ static const dibs__option every_verb[] = {
     {DIBS__SETTING_URL, .metavar = "URL", .offers = DIBS__URLS "|file:",
      .otherwise =
          "an embedded store of this user's own, under $XDG_STATE_HOME/dibs or "
-         "~/.local/state/dibs; for root, /var/lib/dibs",
+         "~/.local/state/dibs (root: /var/lib/dibs)",
      .help = "The store to use, such as sqlite:/var/lib/dibs/locks.db; sqlite: "
              "alone is the default. A path that begins with /, ./ or ../ is a "
              "file of the embedded store. file:PATH reads the URL from a file, "
@@ -64,8 +64,9 @@ static const dibs__option looking[] = {
     {DIBS__ROW_INTERVAL, .initial = "1s", .verbs = "trail",
      .help = "With --follow: how often to look for what was added."},
     {.name = "stale",
-     .help = "Only leases whose holder seems to be gone: its process has ended "
-             "on this host, or it has not renewed when it should have."},
+     .help = "Only leases whose holder seems to be gone: it has missed a "
+             "renewal and its process is gone from this host, or it has "
+             "missed two."},
 };
 
 const dibs__option_rows dibs__options_look = DIBS__SHARED_ROWS(NULL, looking);

@@ -242,8 +242,9 @@ const dibs__verb dibs__verb_break = {
         "--stale lists them, of names that begin with PREFIX, if it is "
         "given.\n"
         "--ask breaks nothing: it asks the holder to give the lock back, and "
-        "says how many holders can hear that: programs that listen, and "
-        "dibs run with --on-yield.\n"
+        "says how many holders were notified. Programs that listen hear it, "
+        "and dibs run with --on-yield; the store does not know which of the "
+        "notified ones do.\n"
         "The holder learns of it at its next renewal at the latest. Until "
         "then it still works: only what checks the fence is "
         "protected.\n",

@@ -387,7 +387,8 @@ static const dibs__option options[] = {
     {DIBS__ROW_SPAN("recovery", 1, DIBS__DAYS(1)),
      .otherwise = "30s; breaker open: until it is closed",
      .verbs = "breaker run,breaker open",
-     .help = "The time from open to the first try."},
+     .help = "The time from open to the first try; each client adds up to a "
+             "tenth, so that not all try at once."},
     {DIBS__ROW_INT("probes", "N", 1, 1000), .otherwise = "1",
      .help = "So many tries at a time, on all machines together."},
     {DIBS__ROW_INT("need", "N", 1, 1000000), .otherwise = "1",

@@ -358,7 +358,7 @@ const dibs__verb dibs__verb_elect = {
         "With --min-nodes N it leads only while N members of the group NAME "
         "live: candidates, and processes under dibs join. If that is more "
         "than half of all, no two lead, even after a failover that lost "
-        "writes. The first leader then comes about --ttl later, or four "
+        "writes. The first leader then comes about --ttl later, or five "
         "times --heartbeat.\n",
     .examples = "One scheduler, whichever machine it is on:\n"
                 "  dibs elect scheduler -- ./scheduler\n"

@@ -161,7 +161,8 @@ const dibs__option_rows dibs__options_job_runs =
     DIBS__OPTION_ROWS("job start", options);
 
 #define RUN_EXITS                                                              \
-    "75 a run of the job lives, and the job allows one; with --wait: the run " \
+    "75 a run of the job lives, and the job allows one; all members of the "   \
+    "batch were started; with --wait: the run "                                \
     "was missed or skipped\n"                                                  \
     "122 with --wait: the run was lost\n"                                      \
     "124 with --wait: the run timed out\n"                                     \

@@ -116,9 +116,10 @@ const dibs__verb dibs__verb_ls = {
              "many of how many permits), the holder, how long it has held, "
              "how much of the lease is left, the fence, and the number of "
              "waiters. PREFIX lists only names that begin with it.\n"
-             "A holder is marked stale when its process has ended on this "
-             "host, or when it has not renewed in time. Its lease still "
-             "runs.\n",
+             "A holder is marked stale when it has missed a renewal and its "
+             "process is gone from this host, or when it has missed two. "
+             "Its lease still runs. A lease of acquire, which nobody "
+             "renews, is never stale.\n",
     .examples = "All locks of a workflow, as JSON:\n"
                 "  dibs ls --json workflow:\n"
                 "Leases whose holder seems to be gone:\n"

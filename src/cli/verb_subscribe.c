@@ -380,7 +380,8 @@ static const dibs__option options[] = {
      .help = "Print messages instead of events (publish --live): those that "
              "are sent while this command listens, and no others."},
     {DIBS__ROW_INT("count", "N", 1, INT64_MAX), .letter = 'n',
-     .otherwise = "go on without end", .help = "End after so many events."},
+     .otherwise = "events read: all that there are; subscribe: no end",
+     .help = "End after so many events."},
     {.verbs = "subscribe",
      DIBS__ROW_WAIT_LONG,
      .help = "Wait at most this long for each event."},
