@@ -294,7 +294,8 @@ dibs__tick_take(dibs__scene *sc, const dibs__ticker *tk, dibs_error *err)
         return dibsx_fail(err, DIBS_STALE, "the job %s is not due", state->job);
     if (state->paused) {
         dibs__intent_not_before(sc->in, state->due_us);
-        dibs__job_unpause(sc->job, state, tk, sc->now_us);
+        /* Ticks from its end on are late if this node is. */
+        dibs__job_unpause(sc->job, state, tk, state->paused_until_us - 1);
         return DIBS_OK;
     }
     if (write_back(sc, tk))

@@ -63,6 +63,8 @@ dibs__tick_take(dibs__scene *sc, const dibs__ticker *tk, dibs_error *err);
 
 void dibs__job_pause(dibs__job_state *state, const char *by, const char *note,
                      int64_t until_us);
+
+/* Ticks up to `now_us` are not made up for. */
 void dibs__job_unpause(const dibs__job *job, dibs__job_state *state,
                        const dibs__ticker *tk, int64_t now_us);
 

@@ -244,12 +244,79 @@ static void test_pause(void **unused)
     assert_status(take(1100 * US), DIBS_STALE);
     dibs__job_unpause(&job, &state, &tk, 1105 * US);
     assert_int_equal(state.next_s, 1110);
-    dibs__job_pause(&state, "me", "repair", 1200 * US);
-    assert_int_equal(state.due_us, 1200 * US);
-    assert_status(take(1201 * US), DIBS_OK);
+    dibs__job_pause(&state, "me", "repair", 1205 * US);
+    assert_int_equal(state.due_us, 1205 * US);
+    assert_status(take(1206 * US), DIBS_OK);
     assert_string_equal(run.id, "");
     assert_false(state.paused);
     assert_int_equal(state.next_s, 1210);
+    done();
+}
+
+/* The job is due again at the end of its pause, not only at its first time after that. */
+static void test_pause_ends_before_its_last_moment(void **unused)
+{
+    (void)unused;
+    make_job(DIBS__MISFIRE_RUN_ONCE);
+    dibs__job_pause(&state, "me", "repair", 1200 * US);
+    assert_status(take(1200 * US), DIBS_OK);
+    assert_string_equal(run.id, "");
+    assert_int_equal(in.not_before_us, 1200 * US);
+    assert_int_equal(state.mark_s, 1199);
+    assert_int_equal(state.due_us, 1200 * US);
+    assert_status(take(1200 * US), DIBS_OK);
+    assert_int_equal(run.tick_s, 1200);
+    assert_int_equal(state.merged + state.missed, 0);
+    done();
+    make_job(DIBS__MISFIRE_RUN_ONCE);
+    dibs__job_pause(&state, "me", "repair", 1200 * US + 1);
+    assert_status(take(1200 * US + 1), DIBS_OK);
+    assert_int_equal(state.due_us, 1210 * US);
+    done();
+}
+
+/* Nodes that come late to the end of a pause treat the ticks since then as late ones. */
+static void test_ticks_after_a_pause_are_late(void **unused)
+{
+    (void)unused;
+    make_job(DIBS__MISFIRE_RUN_ONCE);
+    dibs__job_pause(&state, "me", "repair", 1200 * US);
+    assert_status(take(1235 * US), DIBS_OK);
+    assert_false(state.paused);
+    assert_status(take(1235 * US), DIBS_OK);
+    assert_int_equal(run.tick_s, 1230);
+    assert_int_equal(state.merged, 3);
+    done();
+    make_job(DIBS__MISFIRE_SKIP);
+    dibs__job_pause(&state, "me", "repair", 1200 * US);
+    assert_status(take(1235 * US), DIBS_OK);
+    assert_status(take(1235 * US), DIBS_OK);
+    assert_string_equal(run.id, "");
+    assert_int_equal(state.missed, 4);
+    done();
+    make_job(DIBS__MISFIRE_RUN_ALL);
+    dibs__job_pause(&state, "me", "repair", 1200 * US);
+    assert_status(take(1225 * US), DIBS_OK);
+    for (int64_t tick_s = 1200; tick_s <= 1220; tick_s += 10) {
+        assert_status(take(1225 * US), DIBS_OK);
+        assert_int_equal(run.tick_s, tick_s);
+    }
+    assert_status(take(1225 * US), DIBS_STALE);
+    assert_int_equal(state.missed, 0);
+    done();
+}
+
+/* A mark that is ahead stays: what has run does not run again. */
+static void test_a_pause_sets_no_mark_back(void **unused)
+{
+    (void)unused;
+    make_job(DIBS__MISFIRE_RUN_ONCE);
+    state.mark_s = state.mark_local_s = 1220;
+    dibs__job_pause(&state, "me", "repair", 1200 * US);
+    assert_status(take(1235 * US), DIBS_OK);
+    assert_int_equal(state.mark_s, 1220);
+    assert_int_equal(state.next_s, 1230);
+    assert_int_equal(state.resets, 0);
     done();
 }
 
@@ -403,6 +470,9 @@ int main(void)
         cmocka_unit_test(test_a_tick_that_ran_before_is_dealt_with),
         cmocka_unit_test(test_unpause_after_the_clock_was_set_back),
         cmocka_unit_test(test_pause),
+        cmocka_unit_test(test_pause_ends_before_its_last_moment),
+        cmocka_unit_test(test_ticks_after_a_pause_are_late),
+        cmocka_unit_test(test_a_pause_sets_no_mark_back),
         cmocka_unit_test(test_forbid_counts_what_it_skips),
         cmocka_unit_test(test_queue_counts_what_it_skips),
         cmocka_unit_test(test_tick_with_claim),
