@@ -5,12 +5,12 @@
 #include "base/cond.h"
 #include "base/fail.h"
 #include "serve/job_row.h"
+#include "serve/run_fetch.h"
 #include <string.h>
 
 enum {
     REST_MS = 10000, /* nobody has asked for so long: */
     SLOW_MS = 20000, /* ... it looks so often */
-    READS_MAX = 256, /* runs that one look reads */
     EVENT_MAX = 60 * 1024
 };
 
@@ -106,12 +106,26 @@ has_live(const dibs__board_picture *picture, const dibs__board_live *live)
     return false;
 }
 
+/* Runs that have changed, read as many to a call as the store takes. */
+typedef struct batch {
+    dibs__board_look *look;
+    dibs__board_run_id ids[DIBS_GET_MANY_MAX]; /* of the pictures */
+    bool moved[DIBS_GET_MANY_MAX]; /* to another place of the index */
+    size_t count;
+    const char *live; /* the latest that compare_live() added */
+    bool failed; /* the store did not answer: it is not asked for the rest */
+} batch;
+
 /* The run as it is now: its end counts when the index shows it for the first time. */
-static void tell_run(dibs__board_look *look, const char *id, bool moved)
+static void tell_run(dibs__board_look *look, const char *id, bool moved,
+                     const dibs_value *value)
 {
     dibs__run run;
 
-    if (dibs__board_run(&look->board, id, &run, NULL) == DIBS_OK) {
+    dibs__run_init(&run, id);
+    if (value->version != 0 &&
+        dibs__run_read(&run, id, value->data, value->len, NULL) == DIBS_OK) {
+        dibs__run_noted(&run, value->version);
         publish_change(look, DIBS__HUB_RUNS, "runs", id, put_run, put_run_brief,
                        &run, 0);
         if (moved && dibs__state_final(run.state))
@@ -120,42 +134,66 @@ static void tell_run(dibs__board_look *look, const char *id, bool moved)
     dibs__run_fini(&run);
 }
 
-/* Returns how many runs were read. */
-static size_t
-compare_runs(dibs__board_look *look, const dibs__board_row *before,
-             const dibs__board_row *now, size_t room)
+static bool is_stopping(dibs__board_look *look)
 {
-    size_t reads = 0, cursor = 0;
+    bool stop;
 
-    for (size_t i = 0; i < now->run_count && reads < room; i++) {
-        if (find_run(before, &now->runs[i], &cursor))
-            continue;
-        tell_run(look, now->runs[i].id, true);
-        reads++;
-    }
-    return reads;
+    pthread_mutex_lock(&look->life.mutex);
+    stop = look->life.stop;
+    pthread_mutex_unlock(&look->life.mutex);
+    return stop;
 }
 
-/* Steps that a node has taken or given back, of runs that are where they were. */
-static void
-compare_live(dibs__board_look *look, const dibs__board_picture *before,
-             const dibs__board_picture *now, size_t reads)
+/* Where the store does not answer, each is a gap. */
+static void tell_runs(batch *ba)
 {
-    char last[DIBS__RUN_ID_SIZE] = "";
+    const dibs__board_run_id *ids[DIBS_GET_MANY_MAX];
+    dibs_value values[DIBS_GET_MANY_MAX];
+    dibs__board_look *look = ba->look;
 
-    for (size_t i = 0; i < now->live_count && reads < READS_MAX; i++)
-        if (!has_live(before, &now->live[i]) &&
-            strcmp(last, now->live[i].run) != 0) {
-            memcpy(last, now->live[i].run, sizeof(last));
-            tell_run(look, last, false);
-            reads++;
+    for (size_t i = 0; i < ba->count; i++)
+        ids[i] = &ba->ids[i];
+    ba->failed = ba->failed || is_stopping(look) ||
+                 (ba->count > 0 && dibs__run_fetch(&look->board, ids, ba->count,
+                                                   values, NULL) != DIBS_OK);
+    for (size_t i = 0; i < ba->count; i++) {
+        if (ba->failed) {
+            dibs__hub_gap(look->hub, DIBS__HUB_RUNS, ids[i]->id);
+            continue;
         }
-    for (size_t i = 0; i < before->live_count && reads < READS_MAX; i++)
-        if (!has_live(now, &before->live[i]) &&
-            strcmp(last, before->live[i].run) != 0) {
-            memcpy(last, before->live[i].run, sizeof(last));
-            tell_run(look, last, false);
-            reads++;
+        tell_run(look, ids[i]->id, ba->moved[i], &values[i]);
+        dibs_value_free(&values[i]);
+    }
+    ba->count = 0;
+}
+
+static void add_run(batch *ba, const char *id, bool moved)
+{
+    ba->ids[ba->count].id = (char *)id;
+    ba->moved[ba->count++] = moved;
+    if (ba->count == DIBS_GET_MANY_MAX)
+        tell_runs(ba);
+}
+
+static void compare_runs(batch *ba, const dibs__board_row *before,
+                         const dibs__board_row *now)
+{
+    size_t cursor = 0;
+
+    for (size_t i = 0; i < now->run_count; i++)
+        if (!find_run(before, &now->runs[i], &cursor))
+            add_run(ba, now->runs[i].id, true);
+}
+
+/* Steps that are in one picture and not in the other. */
+static void compare_live(batch *ba, const dibs__board_picture *one,
+                         const dibs__board_picture *other)
+{
+    for (size_t i = 0; i < one->live_count; i++)
+        if (!has_live(other, &one->live[i]) &&
+            strcmp(ba->live, one->live[i].run) != 0) {
+            ba->live = one->live[i].run;
+            add_run(ba, ba->live, false);
         }
 }
 
@@ -165,7 +203,7 @@ static void
 tell_changes(dibs__board_look *look, const dibs__board_picture *before,
              const dibs__board_picture *now)
 {
-    size_t reads = 0;
+    batch ba = {.look = look, .live = ""};
 
     if (!before || now->rc != DIBS_OK)
         return;
@@ -178,13 +216,16 @@ tell_changes(dibs__board_look *look, const dibs__board_picture *before,
             was->run_count != row->run_count)
             publish_change(look, DIBS__HUB_JOBS, "jobs", row->state.job,
                            put_job, NULL, row, now->now_us);
-        reads += compare_runs(look, was, row, READS_MAX - reads);
+        compare_runs(&ba, was, row);
     }
     for (size_t i = 0; i < before->count; i++)
         if (!dibs__board_picture_find(now, before->rows[i].state.job))
             publish_change(look, DIBS__HUB_JOBS, "jobs",
                            before->rows[i].state.job, NULL, NULL, NULL, 0);
-    compare_live(look, before, now, reads);
+    /* Steps that a node has taken or given back, of runs that are where they were. */
+    compare_live(&ba, now, before);
+    compare_live(&ba, before, now);
+    tell_runs(&ba);
 }
 
 /* ---- the thread */

@@ -47,6 +47,11 @@ void dibs__hub_publish(dibs__serve_hub *hub, uint32_t topic, const char *event,
     hub->wake(hub->wake_arg);
 }
 
+void dibs__hub_gap(dibs__serve_hub *hub, uint32_t topic, const char *name)
+{
+    dibs__hub_publish(hub, topic, NULL, name, NULL, 0);
+}
+
 void dibs__hub_count_get(dibs__serve_hub *hub, size_t *streams, uint64_t *gaps)
 {
     pthread_mutex_lock(&hub->mutex);

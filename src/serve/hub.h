@@ -47,6 +47,9 @@ void dibs__hub_fini(dibs__serve_hub *hub);
 void dibs__hub_publish(dibs__serve_hub *hub, uint32_t topic, const char *event,
                        const char *name, const char *json, size_t len);
 
+/* A change of which nothing is known is a gap. */
+void dibs__hub_gap(dibs__serve_hub *hub, uint32_t topic, const char *name);
+
 /* As dibs__serve_seen_fn: publishes the difference of two pictures. */
 void dibs__hub_seen(void *arg, const dibs__serve_picture *before,
                     const dibs__serve_picture *now);

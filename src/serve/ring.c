@@ -75,7 +75,8 @@ void dibs__ring_add(dibs__ring *ring, uint32_t topic, const char *event,
 
     dibsx_buf_init(&out, DIBS__RING_FRAME_MAX);
     write_id(ring, ring->next, id);
-    dibs__http_sse_put(&out, id, event, data, len);
+    if (data)
+        dibs__http_sse_put(&out, id, event, data, len);
     frame.name = copy_name(name, &failed);
     frame.len = dibsx_buf_ok(&out) && !failed ? out.len : 0;
     frame.bytes = frame.len ? dibsx_buf_take(&out) : NULL;

@@ -63,7 +63,8 @@ DIBS_MUST_CHECK dibs_status dibs__ring_init(dibs__ring *ring, const char *epoch,
 void dibs__ring_fini(dibs__ring *ring);
 
 /* Adds an event: its topic, and the name that it is about, NULL for many. An event
- * that is too long, or for which there is no memory, becomes a gap. */
+ * that is too long, or for which there is no memory, becomes a gap, as does one
+ * without data. */
 void dibs__ring_add(dibs__ring *ring, uint32_t topic, const char *event,
                     const char *name, const char *data, size_t len);
 
