@@ -97,6 +97,12 @@ static void tell_begins(const pair *pr)
     }
 }
 
+/* A picture that is cut says nothing about names behind its end. */
+static bool is_known(const dibs__serve_picture *picture, const char *name)
+{
+    return !picture || dibs__serve_picture_covers(picture, name);
+}
+
 void dibs__serve_compare(const dibs__serve_picture *before,
                          const dibs__serve_picture *now,
                          dibs__serve_change_fn *each, void *arg)
@@ -110,14 +116,17 @@ void dibs__serve_compare(const dibs__serve_picture *before,
             before && b < before->count ? before->rows[b] : NULL;
         const dibs_lease_info *new = n < now->count ? now->rows[n] : NULL;
         const int order = !old ? 1 : !new ? -1 : strcmp(old->name, new->name);
+        const char *name = order <= 0 ? old->name : new->name;
         const pair pr = {.before = order <= 0 ? old : NULL,
                          .now = order >= 0 ? new : NULL,
                          .step_ms = step_ms,
                          .each = each,
                          .arg = arg};
 
-        tell_ends(&pr);
-        tell_begins(&pr);
+        if (is_known(before, name) && is_known(now, name)) {
+            tell_ends(&pr);
+            tell_begins(&pr);
+        }
         b += order <= 0;
         n += order >= 0;
     }

@@ -27,7 +27,8 @@ typedef struct dibs__serve_change {
 typedef void dibs__serve_change_fn(void *arg, const dibs__serve_change *change);
 
 /* Calls `each` for every change, name by name; the ends of a name come first. Without
- * a picture before all parties are new. */
+ * a picture before all parties are new. Names behind the end of a picture that is not
+ * complete are left out: nobody knows whether the store had them. */
 void dibs__serve_compare(const dibs__serve_picture *before,
                          const dibs__serve_picture *now,
                          dibs__serve_change_fn *each, void *arg);

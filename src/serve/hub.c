@@ -149,7 +149,8 @@ void dibs__hub_seen(void *arg, const dibs__serve_picture *before,
             publish_row(hub, now->rows[i], false);
     }
     for (size_t i = 0; i < before->count; i++)
-        if (!dibs__serve_picture_find(now, before->rows[i]->name))
+        if (dibs__serve_picture_covers(now, before->rows[i]->name) &&
+            !dibs__serve_picture_find(now, before->rows[i]->name))
             publish_row(hub, before->rows[i], true);
 }
 

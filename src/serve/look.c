@@ -74,6 +74,7 @@ static void repeat_rows(scan *sc, const dibs__serve_picture *before)
 {
     for (size_t i = 0; before && i < before->count && !sc->no_memory; i++)
         (void)add_row(before->rows[i], sc);
+    sc->picture->complete = !before || (before->complete && !sc->no_memory);
     if (before)
         sc->picture->seen_at = before->seen_at;
 }
@@ -279,6 +280,14 @@ dibs__serve_picture_find(const dibs__serve_picture *picture, const char *name)
             high = mid;
     }
     return NULL;
+}
+
+bool dibs__serve_picture_covers(const dibs__serve_picture *picture,
+                                const char *name)
+{
+    return picture->complete ||
+           (picture->count > 0 &&
+            strcmp(name, picture->rows[picture->count - 1]->name) <= 0);
 }
 
 bool dibs__serve_look_answered(dibs__serve_look *look)

@@ -89,6 +89,11 @@ void dibs__serve_picture_drop(dibs__serve_picture *picture);
 const dibs_lease_info *
 dibs__serve_picture_find(const dibs__serve_picture *picture, const char *name);
 
+/* Whether it would have a row of this name: one that is not complete ends with its last
+ * row. */
+bool dibs__serve_picture_covers(const dibs__serve_picture *picture,
+                                const char *name);
+
 /* Whether the store has answered a scan yet. Until then the look does not rest. */
 bool dibs__serve_look_answered(dibs__serve_look *look);
 

@@ -40,6 +40,7 @@ static void make(scene *sc, size_t count, uint64_t fence)
         sc->picture.rows[i] = &sc->infos[i];
     }
     sc->picture.count = count;
+    sc->picture.complete = true;
 }
 
 static void unmake(scene *sc)
@@ -76,7 +77,7 @@ count_of(dibs__serve_history *history, size_t name, const char *how)
 static void many_end_at_once(void **state)
 {
     enum { MORE = 1000, ALL = DIBS__SERVE_HOLDS_MAX + MORE };
-    dibs__serve_picture none = {.count = 0};
+    dibs__serve_picture none = {.complete = true};
     dibs__serve_history history;
     scene sc;
 
@@ -102,7 +103,7 @@ static void many_end_at_once(void **state)
 static void the_hold_that_ended_is_marked(void **state)
 {
     enum { TIMES = 5 };
-    dibs__serve_picture none = {.count = 0};
+    dibs__serve_picture none = {.complete = true};
     dibs__serve_history history;
     scene sc[TIMES];
 
