@@ -331,8 +331,8 @@ DIBS_API DIBS_MUST_CHECK dibs_status dibs_job_result(dibs_client *client,
                                                      dibs_value *out,
                                                      dibs_error *err);
 
-/* Calls `each` for the runs of a job that the store has, up to 1,024 of them, in
- * the order of their ends, or of their beginnings while they live. */
+/* Calls `each` for the runs of a job that the store has, up to 1,024 of them. They
+ * come in the order of their ends, or of their beginnings while they live. */
 DIBS_API DIBS_MUST_CHECK dibs_status dibs_job_runs(dibs_client *client,
                                                    const char *job,
                                                    dibs_run_fn *each, void *arg,
