@@ -362,7 +362,7 @@ static void enter_refused(dibs__serve_session *se,
     }
     snprintf(le->name, sizeof(le->name), "%s", req->name);
     le->err = *why;
-    dibs__session_begun(&le->machine);
+    dibs__session_adopting(&le->machine);
     dibs__session_answered(&se->machine, &le->machine, why->status, 0);
 }
 
@@ -384,7 +384,7 @@ bool dibs__session_adopt(dibs__serve_session *se,
                           "asked about %s",
                           req->name);
     if (rc == DIBS_OK)
-        dibs__session_begun(&le->machine); /* this is its start */
+        dibs__session_adopting(&le->machine); /* this is its start */
     else
         enter_refused(se, req, &err);
     pthread_mutex_unlock(&table->mutex);

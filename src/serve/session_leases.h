@@ -38,6 +38,7 @@ typedef struct dibs__session_lease {
     dibs__session_todo todo;
     bool asking;     /* an acquire was started and has no answer */
     bool removed;    /* by its client */
+    bool adopted;    /* its client had it before the acquire */
     dibs_status why; /* FREED: the refusal; DIBS_OK: it was given back */
     uint64_t fence;  /* HELD or after; 0 before */
 } dibs__session_lease;

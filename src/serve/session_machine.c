@@ -125,9 +125,10 @@ void dibs__session_answered(dibs__session *s, dibs__session_lease *le,
     if (rc == DIBS_OK && wanted) {
         le->stage = DIBS__STAGE_HELD;
     } else if (rc == DIBS_OK) {
-        /* One that was taken over has a client that believes in it. */
+        /* Only one that was taken over has a client that believes in it. */
         dibs__leases_want(&s->leases, le,
-                          s->end == DIBS__SESSION_DRAINED && !le->removed
+                          s->end == DIBS__SESSION_DRAINED && le->adopted &&
+                                  !le->removed
                               ? DIBS__SESSION_LEAVE
                               : DIBS__SESSION_RELEASE);
     } else {
@@ -152,8 +153,9 @@ dibs__session_next(dibs__session *s, dibs__session_todo *todo)
     return dibs__leases_next(&s->leases, todo);
 }
 
-void dibs__session_begun(dibs__session_lease *le)
+void dibs__session_adopting(dibs__session_lease *le)
 {
+    le->adopted = true;
     le->todo = DIBS__SESSION_NOTHING;
 }
 

@@ -21,7 +21,8 @@
  *        before. An ended session does not open again.
  *   (S3) There is one acquire for an id.
  *   (S4) In an ended session no lease is WAITING or HELD, and every lease that its
- *        client had is released, or left at the end of the daemon.
+ *        client had is released, or left at the end of the daemon. One that is granted
+ *        after the end goes back, unless it was being taken over.
  *   (S5) LOST is final.
  *   (S6) A session has at most `leases_max` leases that are WAITING, HELD or still
  *        have an acquire, and as many that are over.
@@ -99,8 +100,9 @@ void dibs__session_lost(dibs__session *s, dibs__session_lease *le);
 dibs__session_lease *
 dibs__session_next(dibs__session *s, dibs__session_todo *todo);
 
-/* The caller has done already what is to be done with the lease. */
-void dibs__session_begun(dibs__session_lease *le);
+/* The caller takes the lease over for the client that has it, instead of starting an
+ * acquire. */
+void dibs__session_adopting(dibs__session_lease *le);
 
 /* Takes out the lease that has been over for longest when there are too many of
  * them; NULL: there are not. */

@@ -100,15 +100,21 @@ static void test_drain_leaves(void **state)
     begin();
     hold(0, "a");
     assert_int_equal(put(1, "b", 0), DIBS__PUT_NEW);
-    want("b", DIBS__SESSION_START);
+    dibs__session_adopting(&fresh[1]);
+    assert_int_equal(put(2, "c", 0), DIBS__PUT_NEW);
+    want("c", DIBS__SESSION_START);
     dibs__session_finish(&session, DIBS__SESSION_DRAINED);
     dibs__session_finish(&session, DIBS__SESSION_CLOSED);
+    want("c", DIBS__SESSION_CANCEL);
     want("b", DIBS__SESSION_CANCEL);
     want("a", DIBS__SESSION_LEAVE);
     assert_int_equal(session.end, DIBS__SESSION_DRAINED);
     /* It was being taken over from another daemon. */
     dibs__session_answered(&session, &fresh[1], DIBS_OK, 8);
     want("b", DIBS__SESSION_LEAVE);
+    /* The client was told that nothing changed. */
+    dibs__session_answered(&session, &fresh[2], DIBS_OK, 9);
+    want("c", DIBS__SESSION_RELEASE);
 }
 
 static void test_put_again_is_one_acquire(void **state)
