@@ -1,6 +1,7 @@
 /* route_queues.c - queues: a list, one, its messages, pushing, and an operator's part.
  * Threads of the server. */
 /* SPDX-License-Identifier: MIT */
+#include "base/fail.h"
 #include "serve/ask.h"
 #include "serve/audit.h"
 #include "serve/bulk.h"
@@ -341,7 +342,11 @@ purge_queue(dibs__serve *sv, const char *name, uint32_t places,
         *purged += some;
     } while (rc == DIBS_OK && *purged < total && some > 0 &&
              !dibs__bulk_over(end));
-    return rc == DIBS_NOTFOUND && *purged > 0 ? DIBS_OK : rc;
+    if (*purged == 0)
+        return rc;
+    return rc == DIBS_UNAVAIL    ? dibsx_unanswered(err)
+           : rc == DIBS_NOTFOUND ? DIBS_OK
+                                 : rc;
 }
 
 void dibs__serve_post_purge(dibs__http_exchange *ex)
@@ -380,7 +385,8 @@ redrive_ids(dibs__serve *sv, const char *name, const dibsx_json_node *ids,
 
         *redriven += one;
         if (rc != DIBS_OK && rc != DIBS_NOTFOUND)
-            return rc;
+            return rc == DIBS_UNAVAIL && *redriven > 0 ? dibsx_unanswered(err)
+                                                       : rc;
     }
     return DIBS_OK;
 }

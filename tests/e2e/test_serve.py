@@ -394,11 +394,29 @@ class Lives(unittest.TestCase):
                           "BEGIN SELECT RAISE(ABORT, 'planted'); END")
             store.commit()
         purged = daemon.post("/v1/queues/mail/purge", {"states": ["ready"], "reason": "old"})
-        self.assertEqual((purged.status >= 500, purged.json["purged"]), (True, 1000), purged.text)
+        self.assertEqual((purged.status, purged.json["code"], purged.json["purged"]), (500, "internal", 1000), purged.text)
         last, first = daemon.get("/v1/audit").json["items"]
         self.assertEqual([(entry["action"], entry["name"]) for entry in (first, last)],
                          [("queue-purge", "mail"), ("queue-purge-partly", "mail")])
         self.assertRegex(last["reason"], "^[A-Z]+ after 1000 items$")
+
+    def test_a_change_in_part_is_not_unavail(self):
+        """The store is away for the second piece of a purge, and for the second letter of a redrive."""
+        daemon, env = self.faulty("purge", "fault=fail&every=2")
+        subprocess.run([DIBS, "queue", "push", "mail", "--lines"], input="x\n" * 1500, text=True, check=True, timeout=PATIENCE,
+                       env=env, stdout=subprocess.DEVNULL)
+        purged = daemon.post("/v1/queues/mail/purge", {"states": ["ready"]})
+        self.assertEqual((purged.status, purged.json["code"], purged.json["purged"]), (504, "unknown", 1000), purged.text)
+        daemon, _ = self.faulty("redrive", "fault=fail&every=2")
+        session = daemon.post("/v1/sessions", {}).json["session"]
+        ids = [daemon.post("/v1/queues/mail", {"data": "x"}).json["id"] for _ in range(2)]
+        for item in daemon.post("/v1/queues/mail/reserve", {"session": session, "count": 2}).json["items"]:
+            settled = daemon.post("/v1/queues/mail/settle", {"session": session, "delivery": item["delivery"], "how": "dead"})
+            self.assertEqual(settled.status, 204, settled.text)
+        redriven = daemon.post("/v1/queues/mail/redrive", {"ids": ids})
+        self.assertEqual((redriven.status, redriven.json["code"], redriven.json["redriven"]), (504, "unknown", 1), redriven.text)
+        left = daemon.post("/v1/queues/mail/redrive", {"ids": ids[1:]})
+        self.assertEqual((left.status, left.json["redriven"]), (200, 1), left.text)
 
     def test_few_files(self):
         daemon = self.start("--connections-max", "500", wrap=["sh", "-c", 'ulimit -n 300; exec "$@"', "sh"])
