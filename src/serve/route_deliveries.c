@@ -62,17 +62,22 @@ static void free_delivery(delivery *de)
     dibsx_free(de);
 }
 
+static void free_deliveries(delivery *first)
+{
+    while (first) {
+        delivery *de = first;
+
+        first = de->next;
+        free_delivery(de);
+    }
+}
+
 /* Items that are not settled come back at once. */
 static void free_part(dibs__bound *bound)
 {
     part *pt = (part *)bound;
 
-    while (pt->first) {
-        delivery *de = pt->first;
-
-        pt->first = de->next;
-        free_delivery(de);
-    }
+    free_deliveries(pt->first);
     dibs_queue_free(pt->queue);
     dibsx_free(pt);
 }
@@ -163,6 +168,33 @@ static void remove_delivery(part *pt, delivery *de)
         *at = de->next;
         pt->count--;
     }
+}
+
+/* It came back by its limit, or its lease was lost: another consumer may have it. */
+static bool is_back(const delivery *de)
+{
+    return !de->busy && dibs_item_check(de->item) != DIBS_OK;
+}
+
+/* Takes those out that are not in hand any more; the caller frees them, without the
+ * mutex. Locks: the table's mutex. */
+static delivery *take_back(part *pt)
+{
+    delivery *back = NULL, **at = &pt->first;
+
+    while (*at) {
+        delivery *de = *at;
+
+        if (!is_back(de)) {
+            at = &de->next;
+            continue;
+        }
+        *at = de->next;
+        pt->count--;
+        de->next = back;
+        back = de;
+    }
+    return back;
 }
 
 static delivery *make_delivery(dibs_item *item, const reserve *rv)
@@ -276,7 +308,8 @@ static void answer_items(dibs__http_exchange *ex, part *pt, const reserve *rv)
     dibsx_json_key(js, "items");
     dibsx_json_open(js, '[');
     for (size_t i = 0; i < count; i++)
-        put_delivery(js, pt, got[i]);
+        if (!is_back(got[i]))
+            put_delivery(js, pt, got[i]);
     dibsx_json_close(js, ']');
 }
 
@@ -398,12 +431,15 @@ static void start_reserve(dibs__http_exchange *ex, part *pt, reserve *rv)
 {
     dibs__serve_bounds *table = pt->bound.table;
     dibs_error err = {0};
+    delivery *back;
     reserve *waits;
     dibs_status rc;
 
     pthread_mutex_lock(&table->mutex);
+    back = take_back(pt);
     rc = answer_or_wait(ex, pt, rv, &waits, &err);
     pthread_mutex_unlock(&table->mutex);
+    free_deliveries(back);
     if (rc != DIBS_OK)
         dibs__serve_refuse_bound(ex, &err);
     if (waits != rv)
@@ -537,7 +573,7 @@ static dibs_status settle(part *pt, const settlement *se, dibs_error *err)
     if (!de)
         return rc;
     rc = settle_item(de->item, se, err);
-    keep = rc == DIBS_UNAVAIL ||
+    keep = rc == DIBS_UNAVAIL || rc == DIBS_NOMEM ||
            (is_extend(se) && (rc == DIBS_OK || rc == DIBS_UNKNOWN));
     pthread_mutex_lock(mutex);
     de->busy = false;

@@ -495,6 +495,32 @@ class Queues:
         self.assertEqual(self.reserve(name, session, wait_ms=25000).json["items"][0]["data"], "fresh")
         self.end(session)
 
+    def test_deliveries_that_came_back_are_not_in_hand(self):
+        name, session, other = self.name(), self.session(), self.session()
+        for number in range(256):
+            self.assertEqual(self.push(name, str(number)).status, 201)
+        mine = [item for key in ("r1", "r2", "r3", "r4")
+                for item in self.reserve(name, session, key=key, count=64).json["items"]]
+        self.assertEqual(len(mine), 256)
+        self.assert_problem(self.reserve(name, session, key="r5"), 429, "limit")
+        for item in mine:
+            self.assertEqual(self.settle(name, session, item["delivery"], "extend", limit_ms=1).status, 204)
+        theirs = []
+
+        def came_back():
+            theirs.extend(self.reserve(name, other, count=min(64, 192 - len(theirs)), wait_ms=100).json["items"])
+            return len(theirs) == 192
+
+        wait_until(came_back, "the messages to come back")
+        # The same request brings none of those that others may have.
+        again = self.reserve(name, session, key="r1", count=64, wait_ms=20000)
+        self.assertEqual(again.status, 200, again.text)
+        self.assertEqual({(item["attempt"], item["delivery"] in {old["delivery"] for old in mine}) for item in again.json["items"]},
+                         {(2, False)})
+        self.assert_problem(self.settle(name, session, mine[0]["delivery"], "done"), 410, "lost")
+        self.end(session)
+        self.end(other)
+
     def test_messages_that_do_not_fit_into_one_answer(self):
         name, session, count = self.name(), self.session(), 64
         data = base64.b64encode(b"\xff" * 250000).decode()
