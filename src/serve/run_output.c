@@ -66,6 +66,18 @@ static void put_note(dibsx_buf *out, int64_t at_us, const char *step,
     put_frame(out, at_us, "sys", text, strlen(text), step, NULL);
 }
 
+/* How many bytes of a line that is too long make a frame: no character is cut, if the
+ * bytes are UTF-8. */
+static size_t cut_line(const char *from)
+{
+    size_t size = LINE_MAX_BYTES;
+
+    while (size > LINE_MAX_BYTES - 3 &&
+           ((unsigned char)from[size] & 0xc0) == 0x80)
+        size--;
+    return ((unsigned char)from[size] & 0xc0) == 0x80 ? LINE_MAX_BYTES : size;
+}
+
 /* The lines of some bytes. A last line without an end is left, unless `whole`. Returns
  * the bytes that were shown. */
 static size_t put_lines(dibsx_buf *out, const char *bytes, size_t len,
@@ -78,10 +90,10 @@ static size_t put_lines(dibsx_buf *out, const char *bytes, size_t len,
         const char *end = memchr(from, '\n', len - done);
         size_t size = end ? (size_t)(end - from) : len - done;
 
-        if (!end && !whole && size < LINE_MAX_BYTES)
+        if (!end && !whole && size <= LINE_MAX_BYTES)
             break;
         if (size > LINE_MAX_BYTES) {
-            size = LINE_MAX_BYTES;
+            size = cut_line(from);
             end = NULL;
         }
         put_frame(out, 0, "out", from,

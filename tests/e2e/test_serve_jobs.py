@@ -48,6 +48,8 @@ jobs:
       two: {shell: 'echo two', needs: [ask]}
   wide: {run: ['true'], params: {PARAMS}}
   bytes: {shell: 'printf "\\377\\303(" >"$DIBS_RESULT"'}
+  accents:
+    shell: 'printf x; printf "é%.0s" $(seq 6000); echo'
 """
 
 
@@ -103,8 +105,8 @@ class Jobs(ServeCase):
     def test_jobs(self):
         answer = self.daemon.get("/v1/jobs", role="read").json
         names = [job["name"] for job in answer["items"]]
-        self.assertEqual(names, ["bytes", "fails", "graph", "hello", "nightly", "often", "slow", "wide", "zeros"])
-        self.assertEqual((answer["total"], answer["board"], answer["complete"]), (9, "main", True))
+        self.assertEqual(names, ["accents", "bytes", "fails", "graph", "hello", "nightly", "often", "slow", "wide", "zeros"])
+        self.assertEqual((answer["total"], answer["board"], answer["complete"]), (10, "main", True))
         nightly = answer["items"][names.index("nightly")]
         self.assertEqual((nightly["set"], nightly["zone"], nightly["schedule"]), ("served", "Europe/Berlin", ["0 2 * * *"]))
         self.assertEqual([answer["items"][names.index(name)]["schedule_text"] for name in ("nightly", "often", "hello")],
@@ -112,8 +114,8 @@ class Jobs(ServeCase):
         self.assertRegex(nightly["next_at"], "^20..-..-..T0[01]:00:00")
         self.assertGreater(nightly["next_in_ms"], 0)
         # Parts, filters, and orders.
-        first = self.daemon.get("/v1/jobs", query={"limit": 5}).json
-        rest = self.daemon.get("/v1/jobs", query={"limit": 5, "after": first["next"]}).json
+        first = self.daemon.get("/v1/jobs", query={"limit": 6}).json
+        rest = self.daemon.get("/v1/jobs", query={"limit": 6, "after": first["next"]}).json
         self.assertEqual([job["name"] for job in first["items"] + rest["items"]], names)
         self.assertIsNone(rest["next"])
         for query, wanted in [({"q": "says"}, ["hello"]), ({"prefix": "s"}, ["slow"]), ({"status": "on demand", "prefix": "f"}, ["fails"]),
@@ -250,6 +252,16 @@ class Jobs(ServeCase):
                 answer = self.daemon.get(f"/v1/runs/{run}/output", headers={"Accept": accept}, query=query)
                 self.assert_problem(answer, 404, "notfound")
         self.assert_problem(self.daemon.get("/v1/runs/none.1/output", headers={"Accept": "text/event-stream"}), 404, "notfound")
+
+    @staticmethod
+    def shown(events):
+        return [event[2][1] for event in events if event[1] == "line"]
+
+    def test_a_long_line_is_cut_between_characters(self):
+        run = self.start("accents")
+        self.await_run(run, "OK")
+        lines = self.shown(self.events(run))[1:-1]
+        self.assertEqual((len(lines), "".join(lines)), (3, "x" + "é" * 6000))
 
     def test_output_longer_than_a_pull(self):
         """Bytes that JSON writes with six characters make frames of more than 64 KiB of what was read at once."""
