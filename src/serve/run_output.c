@@ -183,8 +183,8 @@ show_step(dibs__run_output *ro, const dibs__run *run, size_t i, dibsx_buf *out,
     dibs_status rc;
     dibs__kept_output p;
 
-    *done = attempt == 0 || place->ended;
-    if (attempt == 0 || (place->ended && place->attempt == attempt))
+    *done = attempt == 0 || (place->ended && place->attempt == attempt);
+    if (*done)
         return DIBS_OK;
     rc = read_piece(&ro->board, run, step, attempt, &p, err);
     if (rc == DIBS_OK && place->attempt != attempt) {
@@ -245,6 +245,7 @@ bool dibs__output_resume(dibs__run_output *ro, const char *text)
                                                  .begun = true,
                                                  .ended = ended == 1};
         text += len + (text[len] == ',');
+        ro->tail = 0;
     }
     return true;
 }
@@ -297,6 +298,8 @@ dibs_status dibs__output_frames(dibs__run_output *ro, dibsx_buf *out,
     if (rc == DIBS_OK && out->len > before)
         put_place(ro, &run, out);
     *over = rc == DIBS_OK && all;
+    if (rc == DIBS_OK)
+        ro->tail = 0;
     if (*over) {
         char end[128];
         int len = snprintf(end, sizeof(end), "{\"state\":\"%s\"}",

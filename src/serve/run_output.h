@@ -25,8 +25,8 @@ typedef struct dibs__run_output {
     char run[DIBS__RUN_ID_SIZE];
     char step[DIBS__JOB_NAME_SIZE]; /* "": all */
     uint32_t attempt;               /* 0: the last one of each step */
-    size_t tail;                    /* lines to begin with */
-    dibsx_nsec follow_at;           /* when to ask for output soon again */
+    size_t tail; /* lines to begin with; 0: all, as after the first frames */
+    dibsx_nsec follow_at; /* when to ask for output soon again */
     dibs__output_place places[DIBS__JOB_STEPS_MAX];
 } dibs__run_output;
 

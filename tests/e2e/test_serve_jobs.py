@@ -48,6 +48,10 @@ jobs:
       two: {shell: 'echo two', needs: [ask]}
   wide: {run: ['true'], params: {PARAMS}}
   bytes: {shell: 'printf "\\377\\303(" >"$DIBS_RESULT"'}
+  retried:
+    output: {keep: 256k}
+    retry: {attempts: 2, delay: 10ms}
+    shell: 'echo "attempt $DIBS_ATTEMPT"; test $DIBS_ATTEMPT = 2 || { GATE; exit 1; }; seq -f "%0200g" 1000'
   accents:
     shell: 'printf x; printf "é%.0s" $(seq 6000); echo'
 """
@@ -105,8 +109,8 @@ class Jobs(ServeCase):
     def test_jobs(self):
         answer = self.daemon.get("/v1/jobs", role="read").json
         names = [job["name"] for job in answer["items"]]
-        self.assertEqual(names, ["accents", "bytes", "fails", "graph", "hello", "nightly", "often", "slow", "wide", "zeros"])
-        self.assertEqual((answer["total"], answer["board"], answer["complete"]), (10, "main", True))
+        self.assertEqual(names, ["accents", "bytes", "fails", "graph", "hello", "nightly", "often", "retried", "slow", "wide", "zeros"])
+        self.assertEqual((answer["total"], answer["board"], answer["complete"]), (11, "main", True))
         nightly = answer["items"][names.index("nightly")]
         self.assertEqual((nightly["set"], nightly["zone"], nightly["schedule"]), ("served", "Europe/Berlin", ["0 2 * * *"]))
         self.assertEqual([answer["items"][names.index(name)]["schedule_text"] for name in ("nightly", "often", "hello")],
@@ -256,6 +260,27 @@ class Jobs(ServeCase):
     @staticmethod
     def shown(events):
         return [event[2][1] for event in events if event[1] == "line"]
+
+    def test_output_of_a_retry(self):
+        """It is whole for a stream that was open before it, and for one that goes on after the first attempt."""
+        run = self.start("retried")
+        events = self.events(run)
+        while next(events)[1] != "place":
+            pass
+        self.open_gate()
+        rest = list(events)
+        self.assertEqual(rest[-1][1:], ("end", {"state": "OK"}))
+        whole = ["step main, attempt 2", "attempt 2", *(f"{number:0200d}" for number in range(1, 1001)), "main: ok, exit code 0"]
+        lines = self.shown(rest)
+        self.assertEqual(lines[lines.index(whole[0]):], whole)
+        first = list(self.events(run, query="?attempt=1"))
+        self.assertEqual(self.shown(first), ["step main, attempt 1", "attempt 1"])
+        place = [event[0] for event in first if event[1] == "place"][-1]
+        rest = list(self.events(run, headers={"Last-Event-ID": place}))
+        self.assertEqual(self.shown(rest), whole)
+        self.assertEqual(rest[-1][1:], ("end", {"state": "OK"}))
+        # A stream that begins has the last lines alone.
+        self.assertEqual(self.shown(self.events(run, query="?tail=2")), [whole[0], *whole[-3:]])
 
     def test_a_long_line_is_cut_between_characters(self):
         run = self.start("accents")
