@@ -27,7 +27,7 @@ typedef struct stream {
     dibs__http_exchange *ex; /* lives as long as the stream */
     char session[DIBS__SESSION_ID_SIZE];
     char caller[DIBS__SERVE_WHO_MAX];
-    uint64_t number;
+    uint64_t number; /* 0: it has not begun */
 } stream;
 
 /* One event, whose JSON object is open. */
@@ -173,14 +173,30 @@ static void tell_news(const stream *st, dibs__serve_session *se, dibsx_buf *out)
         beat(st, se, now, out);
 }
 
+/* The stream begins, and replaces the one before: not when it was asked for, as it may
+ * have been refused meanwhile, or its head alone be wanted. Locks: mutex. */
+static void begin_stream(stream *st, dibs__serve_session *se)
+{
+    st->number = se->stream_number = ++se->table->streams;
+    for (dibs__session_lease *at = se->machine.leases.first; at;
+         at = at->next) {
+        ((dibs__serve_lease *)at)->told = -1;
+        ((dibs__serve_lease *)at)->told_yield = false;
+    }
+    se->beat++;
+    se->beat_at = 0;
+}
+
 static bool pull_news(void *arg, dibsx_buf *out)
 {
-    const stream *st = arg;
+    stream *st = arg;
     dibs__serve_session *se;
     bool allowed = dibs__serve_gate_still(st->ex), goes_on = false;
 
     pthread_mutex_lock(&st->table->mutex);
     se = dibs__session_get(st->table, st->session, st->caller);
+    if (se && !st->number)
+        begin_stream(st, se);
     if (st->table->draining || !allowed)
         tell_end(out, "goaway", RETRY_MS);
     else if (!se)
@@ -222,16 +238,8 @@ void dibs__session_stream_answer(dibs__serve_session *se,
     }
     st->table = se->table;
     st->ex = ex;
-    st->number = se->stream_number = ++se->table->streams;
     memcpy(st->session, se->id, sizeof(st->session));
     snprintf(st->caller, sizeof(st->caller), "%s", se->caller);
-    for (dibs__session_lease *at = se->machine.leases.first; at;
-         at = at->next) {
-        ((dibs__serve_lease *)at)->told = -1;
-        ((dibs__serve_lease *)at)->told_yield = false;
-    }
-    se->beat++;
-    se->beat_at = 0;
     dibs__http_answer_stream(ex,
                              &(dibs__http_stream){.type = DIBS__HTTP_SSE_TYPE,
                                                   .pull = pull_news,

@@ -6,8 +6,8 @@
 #include "http/exchange.h"
 #include "serve/session.h"
 
-/* Answers with the stream of the session, which replaces the one before. Locks:
- * mutex. */
+/* Answers with the stream of the session, which replaces the one before when it begins.
+ * Locks: mutex. */
 void dibs__session_stream_answer(dibs__serve_session *se,
                                  dibs__http_exchange *ex);
 

@@ -321,6 +321,16 @@ class Leases(SessionCase):
         self.remove(session)
         self.assertEqual(second.next()[0], "ended")
 
+    def test_the_head_of_a_stream_replaces_none(self):
+        session = self.open()
+        path = self.path(session) + "/stream"
+        stream = Stream(self, path)
+        self.assertEqual(stream.next()[0], "beat")
+        head = self.daemon.ask("HEAD", path, role="operate")
+        self.assertEqual((head.status, head.headers["Content-Type"], head.text), (200, "text/event-stream", ""))
+        self.put(session, "a")
+        self.assertEqual(stream.next("granted", "replaced")[0], "granted")
+
     def test_stream_behind_a_proxy_keeps_nothing(self):
         session = self.open(keep="stream")
         stream = Stream(self, self.path(session) + "/stream", **{"X-Forwarded-For": "10.1.2.3"})
@@ -456,6 +466,19 @@ class Events(SessionCase):
         for stream in streams:
             self.assertEqual(stream.next("goaway")[0], "goaway")
             self.assertEqual(stream.answer.read(), b"")
+
+
+class OneStream(SessionCase):
+    options = ("--streams-max", "1")
+
+    def test_a_stream_that_is_refused_replaces_none(self):
+        session = self.open()
+        path = self.path(session) + "/stream"
+        stream = Stream(self, path)
+        self.assertEqual(stream.next()[0], "beat")
+        self.assertEqual(Stream(self, path).answer.status, 503)
+        self.put(session, "a")
+        self.assertEqual(stream.next("granted", "replaced")[0], "granted")
 
 
 class ManyLeases(SessionCase):
