@@ -74,9 +74,9 @@ struct dibs__http_exchange {
     dibsx_buf answer; /* JSON, or what a stream was asked for last */
     dibsx_json js;
     dibs__http_stream stream; /* pull is NULL: it is none */
-    bool streaming;           /* counted in stream_count */
-    bool ended;               /* the stream has given its last bytes */
-    dibsx_buf headers;        /* of the answer: "Name: value" and CR LF each */
+    bool streaming, ended; /* counted in stream_count; its last bytes are in */
+    uint64_t given;        /* to the kernel of a stream, as that counts */
+    dibsx_buf headers;     /* of the answer: "Name: value" and CR LF each */
     dibsx_buf out;     /* to be sent: the head of the answer, or of a chunk, */
     const void *bytes; /* ... then these, of `answer` or the function's, */
     size_t byte_count;

@@ -54,8 +54,11 @@ typedef struct dibs__http_stream {
 void dibs__http_answer_stream(dibs__http_exchange *ex,
                               const dibs__http_stream *stream);
 
-/* Bytes that were sent to the client and that its kernel has not acknowledged; -1:
- * nobody knows. Loop thread, while the exchange has its connection. */
-int dibs__http_unacked(const dibs__http_exchange *ex);
+/* How much of a stream was sent, as the kernel counts it, and whether the client's end
+ * has acknowledged as much as was sent when that was `mark`; false also when nobody
+ * knows. On a unix socket the client has to read it for that. Loop thread, while the
+ * exchange has its connection. */
+uint64_t dibs__http_sent(const dibs__http_exchange *ex);
+bool dibs__http_acked(const dibs__http_exchange *ex, uint64_t mark);
 
 #endif

@@ -241,6 +241,7 @@ static bool push(dibs__http_link *link)
                             {.iov_base = (void *)ex->tail,
                              .iov_len = strlen(ex->tail)}};
     size_t left = skip_sent(parts, 3, ex->sent);
+    const int before = ex->streaming ? dibs__http_stream_unacked(ex) : 0;
     ssize_t sent = dibs__http_wire_write(link, parts, 3);
 
     if (sent < 0) {
@@ -250,6 +251,8 @@ static bool push(dibs__http_link *link)
         return true;
     }
     ex->sent += (size_t)sent;
+    if (ex->streaming)
+        dibs__http_stream_count(ex, before, (size_t)sent);
     return (size_t)sent == left && end_sending(link);
 }
 

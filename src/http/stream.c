@@ -139,9 +139,30 @@ bool dibs__http_pull_part(dibsx_buf *from, dibsx_buf *out)
     return true;
 }
 
-int dibs__http_unacked(const dibs__http_exchange *ex)
+int dibs__http_stream_unacked(const dibs__http_exchange *ex)
 {
     int count = -1;
 
     return ioctl(ex->link->fd, SIOCOUTQ, &count) == 0 ? count : -1;
+}
+
+/* A unix socket counts its buffers whole, and TLS adds to the bytes. Without those that the
+ * client takes meanwhile it is too little, never too much. */
+void dibs__http_stream_count(dibs__http_exchange *ex, int before, size_t sent)
+{
+    const int64_t more = (int64_t)dibs__http_stream_unacked(ex) - before;
+
+    ex->given += more > (int64_t)sent ? (uint64_t)more : sent;
+}
+
+uint64_t dibs__http_sent(const dibs__http_exchange *ex)
+{
+    return ex->given;
+}
+
+bool dibs__http_acked(const dibs__http_exchange *ex, uint64_t mark)
+{
+    const int count = dibs__http_stream_unacked(ex);
+
+    return count >= 0 && (uint64_t)count <= ex->given - mark;
 }

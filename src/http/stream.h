@@ -18,6 +18,11 @@ void dibs__http_stream_go_on(dibs__http_exchange *ex);
 /* Parked for as long as the stream may be silent: sends a sign of life. */
 void dibs__http_stream_beat(dibs__http_exchange *ex);
 
+/* How much the kernel has that the client has not acknowledged; -1: nobody knows. Counts
+ * what was sent since there was so much `before`. */
+int dibs__http_stream_unacked(const dibs__http_exchange *ex);
+void dibs__http_stream_count(dibs__http_exchange *ex, int before, size_t sent);
+
 /* Asks those that are parked. */
 void dibs__http_streams_wake(dibs__http_server *server);
 

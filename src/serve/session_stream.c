@@ -2,8 +2,11 @@
  *
  * A stream has no queue: each lease has the stage that the stream has told, and a pull
  * tells what is different. An open stream alone proves nothing: it keeps its session
- * (keep "stream") only while the kernel of the client has acknowledged all that was
- * sent. The belief of the client does not depend on it: beats say until which moment
+ * (keep "stream") only while the kernel of the client acknowledges what was sent: a beat
+ * counts when all is that was sent before it, up to the beat before at least. Something
+ * newer is always on its way to a busy client.
+ *
+ * The belief of the client does not depend on it: beats say until which moment
  * of the daemon's clock a lease is kept.
  *
  * Loop thread. */
@@ -28,6 +31,9 @@ typedef struct stream {
     char session[DIBS__SESSION_ID_SIZE];
     char caller[DIBS__SERVE_WHO_MAX];
     uint64_t number; /* 0: it has not begun */
+    uint64_t mark; /* was sent; acknowledged, it shows that the client lives */
+    bool marking;  /* the mark was used: the next is set once all is sent */
+    bool owed;     /* a beat is to count, and waits for the mark */
 } stream;
 
 /* One event, whose JSON object is open. */
@@ -133,12 +139,23 @@ static int64_t beat_ms(const dibs__serve_session *se)
     return se->machine.ttl_ms / DIBS__SESSION_BEATS_PER_TTL;
 }
 
-/* A beat is due. Locks: mutex. */
-static void
-beat(const stream *st, dibs__serve_session *se, dibsx_nsec now, dibsx_buf *out)
+/* Each mark is good for one beat, so that a client that has gone soon has none. In a
+ * pull all that was given before is sent. Locks: mutex. */
+static void count_beat(stream *st, dibs__serve_session *se, dibsx_nsec now)
 {
-    if (se->stream && dibs__http_unacked(st->ex) == 0)
-        (void)dibs__session_beaten(se, now);
+    if (st->marking)
+        st->mark = dibs__http_sent(st->ex);
+    st->marking = false;
+    if (!st->owed || !dibs__http_acked(st->ex, st->mark))
+        return;
+    st->owed = false;
+    st->marking = true;
+    (void)dibs__session_beaten(se, now);
+}
+
+/* A beat is due. Locks: mutex. */
+static void tell_due(dibs__serve_session *se, dibsx_nsec now, dibsx_buf *out)
+{
     if (!tell_beat(se, now, out))
         return; /* the next pull goes on */
     se->beat++;
@@ -156,21 +173,25 @@ static void tell_end(dibsx_buf *out, const char *name, int64_t retry_ms)
 }
 
 /* Locks: mutex. */
-static void tell_news(const stream *st, dibs__serve_session *se, dibsx_buf *out)
+static void tell_news(stream *st, dibs__serve_session *se, dibsx_buf *out)
 {
     const dibs__session_leases *leases = &se->machine.leases;
     /* A lease whose time is over goes behind this one meanwhile. */
     const dibs__session_lease *last = leases->last;
     dibsx_nsec now = dibsx_now();
+    /* The server asks a little before the moment, or a little after it. */
+    const bool due = dibsx_after_ms(now, beat_ms(se) / 10) >= se->beat_at;
 
     for (dibs__session_lease *at = leases->first, *next;
          at && out->len < ROOM_MAX - EVENT_MAX; at = next) {
         next = at == last ? NULL : at->next;
         tell_lease((dibs__serve_lease *)at, now, out);
     }
-    /* The server asks a little before the moment, or a little after it. */
-    if (dibsx_after_ms(now, beat_ms(se) / 10) >= se->beat_at)
-        beat(st, se, now, out);
+    st->owed = st->owed || due;
+    if (se->stream)
+        count_beat(st, se, now);
+    if (due)
+        tell_due(se, now, out);
 }
 
 /* The stream begins, and replaces the one before: not when it was asked for, as it may

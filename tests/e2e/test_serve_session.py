@@ -1,14 +1,18 @@
 """Sessions of `dibs serve`: leases that live with beats, move between daemons, and are given back."""
 # SPDX-License-Identifier: MIT
 import concurrent.futures
+import fcntl
 import http.server
 import json
 import os
 import shutil
 import signal
+import socket
 import sqlite3
+import struct
 import subprocess
 import tempfile
+import termios
 import threading
 import time
 import unittest
@@ -479,6 +483,50 @@ class OneStream(SessionCase):
         self.assertEqual(Stream(self, path).answer.status, 503)
         self.put(session, "a")
         self.assertEqual(stream.next("granted", "replaced")[0], "granted")
+
+
+class Reading(SessionCase):
+    """A unix socket: the kernel has acknowledged what its client has read."""
+
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.mkdtemp(prefix="dibs-reading-")
+        cls.addClassCleanup(shutil.rmtree, folder, ignore_errors=True)
+        cls.socket = folder + "/serve.sock"
+        cls.options = ("--listen", f"127.0.0.1:0,unix:{cls.socket}")
+        super().setUpClass()
+
+    def stream(self, session):
+        client = socket.socket(socket.AF_UNIX)
+        self.addCleanup(client.close)
+        client.connect(self.socket)
+        client.sendall(f"GET {self.path(session)}/stream HTTP/1.1\r\nHost: localhost\r\n"
+                       f"Authorization: Bearer {self.daemon.tokens['operate']}\r\n\r\n".encode())
+        return client
+
+    def refuse_one(self, session, number):
+        """News for the stream of the session; the status."""
+        return self.daemon.ask("PUT", self.path(session, f"r{number}"), {"name": self.name(), "wait_ms": 0}, role="operate").status
+
+    def test_a_stream_without_a_pause_keeps_its_session(self):
+        """One byte of the news is always on its way. A client that reads no more loses its session, whatever comes."""
+        ttl_ms, numbers = int(2000 * PACE), iter(range(100000))
+        self.hold(self.name())
+        session = self.open(ttl_ms=ttl_ms, keep="stream")
+        client = self.stream(session)
+        begun = read = time.monotonic()
+        while read - begun < ttl_ms / 1000 * 1.5:
+            self.assertEqual(self.refuse_one(session, next(numbers)), 409)
+            unread, = struct.unpack("i", fcntl.ioctl(client, termios.FIONREAD, bytes(4)))
+            if unread > 1:
+                self.assertTrue(client.recv(unread - 1))
+            in_time(time.monotonic() - read, ttl_ms / 1000 / 6, "a look at the stream")
+            read = time.monotonic()
+            time.sleep(0.06)
+        while self.refuse_one(session, next(numbers)) != 404:
+            in_time(time.monotonic() - read, PATIENCE, "the end of a session")
+            time.sleep(0.06)
+        self.assertGreater(time.monotonic() - read, ttl_ms / 1000 / 3)
 
 
 class ManyLeases(SessionCase):
