@@ -200,6 +200,52 @@ static void a_push_of_nothing_ready_locks_no_lane(void **state)
     }
 }
 
+/* Nor by one that sees an item which a take has locked. */
+static void a_push_beside_a_take_locks_no_lane(void **state)
+{
+    PGconn *taker = pg_connect(&world_sv);
+
+    (void)state;
+    assert_non_null(taker);
+    push(session[0], 9, 1);
+    reserve(session[0], 1, 1, false);
+    reserve(taker, 2, 1, false);
+    tell(taker, NULL, "BEGIN");
+    assert_int_equal(reserve(taker, 2, 2, false), 1);
+    assert_int_equal(reserve(session[0], 1, 2, true), 0);
+    tell(session[1], NULL, "BEGIN");
+    push_later(session[1], 8, 1);
+    push(session[0], 9, 2);
+    tell(session[1], NULL, "COMMIT");
+    tell(taker, NULL, "COMMIT");
+    PQfinish(taker);
+    assert_int_equal(count_items("lane = 1"), 1);
+    assert_int_equal(count_items("lane = 2"), 1);
+}
+
+/* A push passes over a lane that sends its request again, and neither sees the other: the
+ * lane waits for the push before it looks. */
+static void a_lane_that_asks_again_misses_nothing(void **state)
+{
+    char sql[SQL_MAX];
+
+    (void)state;
+    reserve(session[0], 1, 1, false);
+    assert_int_equal(reserve(session[0], 1, 2, true), 0);
+    tell(session[0], NULL, "BEGIN");
+    tell(session[0], NULL,
+         "SELECT FROM dibs.lane WHERE queue = '%s' FOR UPDATE", queue);
+    tell(session[1], NULL, "BEGIN");
+    push(session[1], 9, 1);
+    reserve_text(sql, 1, 2, true);
+    assert_int_equal(PQsendQuery(session[0], sql), 1);
+    await_second(session[0]);
+    tell(session[1], NULL, "COMMIT");
+    (void)finish(session[0]);
+    tell(session[0], NULL, "COMMIT");
+    assert_int_equal(count_items("lane = 1"), 1);
+}
+
 /* All that wait for a lock of a step wait little: it is not the longer, the more a worker
  * had that is gone. */
 static void a_dead_worker_costs_a_step_little(void **state)
@@ -885,6 +931,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         QUEUE_TEST(push_and_sleep_never_miss),
         QUEUE_TEST(a_push_of_nothing_ready_locks_no_lane),
+        QUEUE_TEST(a_push_beside_a_take_locks_no_lane),
+        QUEUE_TEST(a_lane_that_asks_again_misses_nothing),
         QUEUE_TEST(a_dead_worker_costs_a_step_little),
         QUEUE_TEST(reader_misses_no_commit_out_of_order),
         QUEUE_TEST(a_tended_lane_misses_nothing),

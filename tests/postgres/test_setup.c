@@ -319,6 +319,32 @@ static void records_survive_an_upgrade(void **state)
                      1);
 }
 
+/* Version 12 has the functions of version 11, some of them anew. */
+static void version_11_is_upgraded(void **state)
+{
+    dibs_store_state found;
+
+    (void)state;
+    assert_status(setup("postgres?schema=eleven", DIBS_STORE_INIT, &found),
+                  DIBS_OK);
+    keep_records("postgres?schema=eleven");
+    push_one("postgres?schema=eleven");
+    assert_true(pg_tell(&world_sv,
+                        "CREATE OR REPLACE FUNCTION eleven.serve_lanes(st "
+                        "eleven.queue_step, a_worker text, a_alone boolean) "
+                        "RETURNS eleven.queue_step LANGUAGE sql AS 'SELECT "
+                        "$1'; DROP FUNCTION eleven.reserve; "
+                        "UPDATE eleven.meta SET version = 11"));
+    upgrade("postgres?schema=eleven");
+    take_and_ack("postgres?schema=eleven", 2);
+    assert_int_equal(pg_number(&world_sv,
+                               "SELECT count(*) FROM pg_proc WHERE "
+                               "pronamespace = 'eleven'::regnamespace AND "
+                               "proname = 'serve_lanes' AND prosrc <> "
+                               "'SELECT $1'"),
+                     1);
+}
+
 static void schemas_know_nothing_of_each_other(void **state)
 {
     dibs_store_state found;
@@ -530,6 +556,7 @@ int main(void)
         cmocka_unit_test(version_1_is_upgraded),
         cmocka_unit_test(version_6_is_upgraded),
         cmocka_unit_test(records_survive_an_upgrade),
+        cmocka_unit_test(version_11_is_upgraded),
         cmocka_unit_test(schemas_know_nothing_of_each_other),
         cmocka_unit_test(a_role_without_rights_is_denied),
         cmocka_unit_test(fences_rise_whatever_the_clock_does),

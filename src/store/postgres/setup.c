@@ -51,7 +51,8 @@ static const char *const makers[DIBS__PG_VERSION][PARTS_MAX] = {
     {dibs__pg_sql_hand_over},
     {dibs__pg_sql_dead_worker},
     {dibs__pg_sql_show},
-    {dibs__pg_sql_meet, dibs__pg_sql_serve},
+    {dibs__pg_sql_meet},
+    {dibs__pg_sql_serve},
 };
 
 static dibs_status

@@ -66,3 +66,5 @@ BEGIN
                      r.need, v_left, at_us);
 END
 $$;
+
+UPDATE @schema@.meta SET version = 11;

@@ -1,40 +1,6 @@
--- queue_admin.sql - the queue steps of an operator: set, stats, purge, redrive, remove and list
--- of src/store/queue_admin.h; peek is a query. Each but the list answers "5" when there is no such queue.
-
--- Changes the settings of a_fields (DIBS__SET_*). It is alone: a push that did not hand
--- over, because the queue was paused, is committed before, or finds it resumed.
-CREATE FUNCTION @schema@.queue_set(
-    a_queue text, a_fields bigint, a_paused boolean, a_serial boolean,
-    a_cap bigint, a_tries bigint, a_deads bigint, a_lost_max bigint,
-    a_keep_done bigint)
-RETURNS text
-LANGUAGE plpgsql AS $$
-DECLARE
-    st @schema@.queue_step :=
-        @schema@.tidy_queue(@schema@.queue_begin(a_queue));
-BEGIN
-    PERFORM @schema@.queue_lock(a_queue, true);
-    INSERT INTO @schema@.queue(name) VALUES (a_queue) ON CONFLICT DO NOTHING;
-    UPDATE @schema@.queue AS q
-    SET paused = CASE WHEN a_fields & 1 > 0 THEN a_paused ELSE q.paused END,
-        serial = CASE WHEN a_fields & 2 > 0 THEN a_serial ELSE q.serial END,
-        cap = CASE WHEN a_fields & 4 > 0 THEN a_cap ELSE q.cap END,
-        tries = CASE WHEN a_fields & 8 > 0 THEN a_tries ELSE q.tries END,
-        deads = CASE WHEN a_fields & 16 > 0 THEN a_deads ELSE q.deads END,
-        lost_max = CASE WHEN a_fields & 32 > 0 THEN a_lost_max
-                        ELSE q.lost_max END,
-        keep_done = CASE WHEN a_fields & 64 > 0 THEN a_keep_done
-                         ELSE q.keep_done END
-    WHERE q.name = a_queue;
-    IF a_fields & 64 > 0 THEN
-        -- A record beyond the old bound is not shown again.
-        PERFORM @schema@.trim_done(a_queue, least(st.keep_done, a_keep_done));
-    END IF;
-    st := @schema@.serve_lanes(st, NULL, true);
-    PERFORM @schema@.queue_tally(a_queue, st.counts);
-    RETURN '0';
-END
-$$;
+-- queue_admin.sql - the queue steps of an operator: stats, redrive, remove and list of
+-- src/store/queue_admin.h; set and purge are in serve.sql, and peek is a query. Each but the list
+-- answers "5" when there is no such queue.
 
 -- The place of the oldest that is ready, among the first of each priority and worker.
 CREATE FUNCTION @schema@.oldest_place(a_queue text) RETURNS bigint
@@ -105,83 +71,6 @@ BEGIN
                      greatest(v_sums[2], 0), v_done, v_lanes, v_waiting,
                      coalesce(greatest(st.at_us - v_first, 0) / 1000, 0),
                      array_to_string(v_sums[3:10], ' '));
-END
-$$;
-
--- Drops ready, delayed (later) or dead items, or those that are out, whose lanes it locks,
--- and records of done ones.
--- Answers "0 dropped".
-CREATE FUNCTION @schema@.queue_purge(a_queue text, a_places bigint,
-                                     a_max bigint)
-RETURNS text
-LANGUAGE plpgsql AS $$
-DECLARE
-    st @schema@.queue_step := @schema@.queue_begin(a_queue);
-    v_ids bigint[] := '{}';
-    v_dedups text[];
-    v_dead bigint := 0;
-    v_done bigint := 0;
-BEGIN
-    IF NOT @schema@.queue_known(a_queue) THEN
-        RETURN '5';
-    END IF;
-    IF a_places & 1 > 0 THEN
-        v_ids := ARRAY(
-            SELECT i.id FROM @schema@.item AS i
-            WHERE i.queue = a_queue AND i.lane = 0 AND i.due_us = 0
-            LIMIT a_max FOR UPDATE SKIP LOCKED);
-    END IF;
-    IF a_places & 2 > 0 THEN
-        v_ids := v_ids || ARRAY(
-            SELECT i.id FROM @schema@.item AS i
-            WHERE i.queue = a_queue AND i.due_us > 0
-            LIMIT a_max - cardinality(v_ids) FOR UPDATE SKIP LOCKED);
-    END IF;
-    IF a_places & 4 > 0 THEN
-        PERFORM FROM @schema@.lane AS l WHERE l.queue = a_queue
-        AND EXISTS (SELECT FROM @schema@.item AS i WHERE i.queue = a_queue
-                    AND i.lane = l.lane AND i.lane <> 0)
-        ORDER BY l.lane FOR UPDATE;
-        v_ids := v_ids || ARRAY(
-            SELECT i.id FROM @schema@.item AS i
-            WHERE i.queue = a_queue AND i.lane <> 0
-            LIMIT a_max - cardinality(v_ids));
-    END IF;
-    WITH gone AS (
-        DELETE FROM @schema@.item AS i
-        WHERE i.id = ANY (v_ids)
-        RETURNING i.id, i.dedup)
-    SELECT coalesce(array_agg(g.id), '{}'), array_agg(g.dedup)
-    INTO v_ids, v_dedups FROM gone AS g;
-    st := @schema@.drop_items(st, v_ids, v_dedups);
-    IF a_places & 8 > 0 THEN
-        WITH gone AS (
-            DELETE FROM @schema@.dead AS d
-            WHERE d.queue = a_queue AND d.position IN (
-                SELECT o.position FROM @schema@.dead AS o
-                WHERE o.queue = a_queue ORDER BY o.position
-                LIMIT a_max - cardinality(v_ids) FOR UPDATE SKIP LOCKED)
-            RETURNING 1)
-        SELECT count(*) INTO v_dead FROM gone;
-    END IF;
-    IF a_places & 16 > 0 THEN
-        -- A record beyond the bound is not shown, and so not counted.
-        PERFORM @schema@.trim_done(a_queue, st.keep_done);
-        WITH gone AS (
-            DELETE FROM @schema@.done AS d
-            WHERE d.queue = a_queue AND d.position IN (
-                SELECT o.position FROM @schema@.done AS o
-                WHERE o.queue = a_queue ORDER BY o.position
-                LIMIT a_max - cardinality(v_ids) - v_dead FOR UPDATE SKIP LOCKED)
-            RETURNING 1)
-        SELECT count(*) INTO v_done FROM gone;
-    END IF;
-    st.counts[2] := st.counts[2] - v_dead;
-    st.counts[10] := st.counts[10] + cardinality(v_ids) + v_dead;
-    st := @schema@.serve_queue(@schema@.tidy_queue(st));
-    PERFORM @schema@.queue_tally(a_queue, st.counts);
-    PERFORM @schema@.sweep_idle(a_queue);
-    RETURN '0 ' || cardinality(v_ids) + v_dead + v_done;
 END
 $$;
 

@@ -224,28 +224,3 @@ BEGIN
         FOR UPDATE SKIP LOCKED);
 END
 $$;
-
--- Forgets the counters of a queue of which nothing else is left, and its row if it has no
--- settings. For those who may have removed the last of the rest.
-CREATE FUNCTION @schema@.sweep_idle(a_queue text) RETURNS void
-LANGUAGE plpgsql AS $$
-BEGIN
-    IF @schema@.has_items(a_queue)
-       OR EXISTS (SELECT FROM @schema@.lane AS l WHERE l.queue = a_queue)
-       OR EXISTS (SELECT FROM @schema@.dead AS d WHERE d.queue = a_queue)
-       OR EXISTS (SELECT FROM @schema@.pusher AS p WHERE p.queue = a_queue)
-       OR EXISTS (SELECT FROM @schema@.queue AS q WHERE q.name = a_queue
-                  AND (q.paused OR q.serial OR q.cap <> 0 OR q.tries <> 0
-                       OR q.deads <> 0 OR q.lost_max <> 0
-                       OR q.keep_done <> 0)) THEN
-        RETURN;
-    END IF;
-    PERFORM @schema@.trim_done(a_queue, 0);
-    DELETE FROM @schema@.queue AS q WHERE q.name IN (
-        SELECT o.name FROM @schema@.queue AS o WHERE o.name = a_queue
-        FOR UPDATE SKIP LOCKED);
-    DELETE FROM @schema@.tally AS t WHERE t.queue = a_queue AND t.id IN (
-        SELECT o.id FROM @schema@.tally AS o WHERE o.queue = a_queue
-        FOR UPDATE SKIP LOCKED);
-END
-$$;

@@ -1,5 +1,5 @@
--- queue_step.sql - the queue steps of clients: push, reserve, tend and leave of
--- src/store/queue.h; as src/store/deliver.c.
+-- queue_step.sql - the queue steps of clients: push, tend and leave of src/store/queue.h, and
+-- what reserve (serve.sql) is made of; as src/store/deliver.c.
 
 -- Finds out how many items there are, by the last count where that does. Bounds of up to
 -- a thousand items are exact but for pushes that are under way.
@@ -481,77 +481,6 @@ BEGIN
         limit_ms = ln.limit_ms, unheard = ln.unheard, bell = ln.bell,
         results = ln.results, counts = @schema@.plus(l.counts, a_counts)
     WHERE l.queue = ln.queue AND l.lane = ln.lane;
-END
-$$;
-
-CREATE FUNCTION @schema@.reserve(
-    a_queue text, a_lane bigint, a_number bigint, a_seen bigint,
-    a_span_ms bigint, a_want bigint, a_wait boolean, a_as text,
-    a_hands bigint, a_limit_ms bigint, a_bell text, a_heard bigint[],
-    a_settle bigint[], a_reasons text[])
-RETURNS bytea[]
-LANGUAGE plpgsql AS $$
-DECLARE
-    st @schema@.queue_step;
-    ln @schema@.lane;
-    e record;
-    v_ids bigint[] := '{}';
-    v_counts bigint[];
-BEGIN
-    e := @schema@.enter_lane(@schema@.queue_begin(a_queue), a_lane, a_number,
-                             a_span_ms, a_as);
-    st := e.st;
-    ln := e.ln;
-    st := @schema@.tidy_queue(st);
-    IF ln.lane IS NULL OR a_number < ln.number THEN
-        RETURN @schema@.refuse_lane(st);
-    ELSIF a_number > ln.number
-          AND (a_number <> ln.number + 1 OR a_seen <> ln.stamp) THEN
-        RETURN @schema@.refuse_lane(@schema@.end_lane(st, ln, true));
-    ELSIF a_number = ln.number AND a_number > 1
-          AND length(ln.results) <> coalesce(cardinality(a_settle), 0) / 5 THEN
-        RETURN ARRAY[convert_to('18 another request had this number of the '
-                                'lane', 'UTF8')];
-    END IF;
-    ln.hands := a_hands;
-    ln.bell := a_bell;
-    IF a_number = ln.number THEN
-        -- A repeat: the kept answer, and what is unheard stays so.
-        IF NOT e.opened THEN
-            v_ids := ARRAY(SELECT i.id FROM @schema@.item AS i
-                           WHERE i.queue = a_queue AND i.lane = a_lane
-                           AND i.lane <> 0 AND i.told IN (0, a_number));
-        END IF;
-        ln.until_us := greatest(ln.until_us, st.at_us + a_span_ms * 1000);
-        IF ln.waits_us > 0 THEN
-            ln.waits_us := st.at_us;
-            st.serves := true;
-        END IF;
-    ELSE
-        ln.want := a_want;
-        ln.limit_ms := a_limit_ms;
-        e := @schema@.do_reserve(st, ln, a_wait, a_span_ms, a_heard, a_settle,
-                                 a_reasons);
-        st := e.st;
-        ln := e.ln;
-        v_ids := e.ids;
-    END IF;
-    PERFORM @schema@.put_lane(ln, st.counts);
-    v_counts := st.counts;
-    st := @schema@.serve_queue(st);
-    IF st.counts <> v_counts THEN
-        UPDATE @schema@.lane AS l
-        SET counts = @schema@.plus(l.counts, ARRAY[0, 0, 0, st.counts[4]
-                                   - v_counts[4], 0, 0, 0, 0, 0, 0]::bigint[])
-        WHERE l.queue = a_queue AND l.lane = a_lane;
-    END IF;
-    IF a_settle IS NULL AND cardinality(v_ids) = 0 THEN
-        PERFORM @schema@.lazily();
-    END IF;
-    IF st.at_us % 64 = 0 THEN
-        PERFORM @schema@.sweep_queues(st.at_us);
-    END IF;
-    RETURN @schema@.tell_lane(st, ln, v_ids);
 END
 $$;
 

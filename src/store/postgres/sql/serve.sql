@@ -1,11 +1,11 @@
--- serve.sql - version 11: a step locks no lane for which nothing is ready. It replaces a
--- function of version 8.
+-- serve.sql - version 12: what the steps of queues that overlap must not take from each
+-- other: a wakeup, an answer, a setting, an item. It replaces functions of earlier versions.
 
 -- Hands over to the lanes that wait, those that asked last first: to those of a worker,
 -- or to all. The lock of the queue is held. A lane whose row is locked is passed over:
--- its own step looks again, or it is being served. So no lane is locked when nothing is
--- left for it, nor by a push of a delayed item or a duplicate: another push would pass it
--- over, and nobody would be rung.
+-- its own step looks again, or it is being served. So no lane is locked by whoever has
+-- nothing for it, as a push of a delayed item: another push would pass it over, and nobody
+-- would be rung. That an item is there does not do, for a take may have it locked.
 CREATE OR REPLACE FUNCTION @schema@.serve_lanes(st @schema@.queue_step, a_worker text,
                                      a_alone boolean)
 RETURNS @schema@.queue_step
@@ -13,24 +13,34 @@ LANGUAGE plpgsql SET enable_sort = off AS $$
 DECLARE
     ln @schema@.lane;
     t @schema@.taken;
-    v_reread boolean := false;
+    v_own text;
 BEGIN
+    IF NOT EXISTS (
+           SELECT FROM @schema@.lane AS l
+           WHERE l.queue = st.queue AND l.waits_us > 0
+           AND l.until_us > st.at_us
+           AND (a_worker IS NULL OR l.worker = a_worker)) THEN
+        RETURN st;
+    END IF;
+    st := @schema@.queue_reread(st, a_alone);
     LOOP
-        -- It looks for an item once it has seen a lane that waits.
+        EXIT WHEN st.paused OR st.serial AND @schema@.is_held_up(st.queue);
+        SELECT i.own INTO v_own FROM @schema@.item AS i
+        WHERE i.queue = st.queue AND i.lane = 0 AND i.due_us = 0
+        ORDER BY i.own, i.priority DESC, i.place, i.id
+        LIMIT 1 FOR UPDATE SKIP LOCKED;
+        EXIT WHEN NOT FOUND;
         SELECT * INTO ln FROM @schema@.lane AS l
         WHERE l.queue = st.queue AND l.waits_us > 0
-        AND l.until_us > CASE WHEN EXISTS (
-            SELECT FROM @schema@.item AS i
-            WHERE i.queue = st.queue AND i.lane = 0 AND i.due_us = 0)
-                              THEN st.at_us END
+        AND l.until_us > st.at_us
         AND (a_worker IS NULL OR l.worker = a_worker)
         ORDER BY l.waits_us DESC LIMIT 1 FOR UPDATE SKIP LOCKED;
         EXIT WHEN NOT FOUND;
-        IF NOT v_reread THEN
-            st := @schema@.queue_reread(st, a_alone);
-            v_reread := true;
-        END IF;
         t := @schema@.take_items(st, ln, ln.want, 0, 0);
+        IF cardinality(t.ids) = 0 THEN
+            -- Others have locked all of the worker with most.
+            t := @schema@.pick_items(st, ln, v_own, 1, 0, 1);
+        END IF;
         EXIT WHEN cardinality(t.ids) = 0;
         st.counts[4] := st.counts[4] + cardinality(t.ids);
         st.last := t.last;
@@ -44,4 +54,214 @@ BEGIN
 END
 $$;
 
-UPDATE @schema@.meta SET version = 11;
+CREATE OR REPLACE FUNCTION @schema@.reserve(
+    a_queue text, a_lane bigint, a_number bigint, a_seen bigint,
+    a_span_ms bigint, a_want bigint, a_wait boolean, a_as text,
+    a_hands bigint, a_limit_ms bigint, a_bell text, a_heard bigint[],
+    a_settle bigint[], a_reasons text[])
+RETURNS bytea[]
+LANGUAGE plpgsql AS $$
+DECLARE
+    st @schema@.queue_step;
+    ln @schema@.lane;
+    e record;
+    v_ids bigint[] := '{}';
+    v_counts bigint[];
+BEGIN
+    e := @schema@.enter_lane(@schema@.queue_begin(a_queue), a_lane, a_number,
+                             a_span_ms, a_as);
+    st := e.st;
+    ln := e.ln;
+    st := @schema@.tidy_queue(st);
+    IF ln.lane IS NULL OR a_number < ln.number THEN
+        RETURN @schema@.refuse_lane(st);
+    ELSIF a_number > ln.number
+          AND (a_number <> ln.number + 1 OR a_seen <> ln.stamp) THEN
+        RETURN @schema@.refuse_lane(@schema@.end_lane(st, ln, true));
+    ELSIF a_number = ln.number AND a_number > 1
+          AND length(ln.results) <> coalesce(cardinality(a_settle), 0) / 5 THEN
+        RETURN ARRAY[convert_to('18 another request had this number of the '
+                                'lane', 'UTF8')];
+    END IF;
+    ln.hands := a_hands;
+    ln.bell := a_bell;
+    IF a_number = ln.number THEN
+        -- A repeat: the kept answer, and what is unheard stays so.
+        IF NOT e.opened THEN
+            v_ids := ARRAY(SELECT i.id FROM @schema@.item AS i
+                           WHERE i.queue = a_queue AND i.lane = a_lane
+                           AND i.lane <> 0 AND i.told IN (0, a_number));
+        END IF;
+        ln.until_us := greatest(ln.until_us, st.at_us + a_span_ms * 1000);
+        IF ln.waits_us > 0 THEN
+            -- A push may have passed it over meanwhile: it is alone when it looks.
+            PERFORM @schema@.queue_lock(a_queue, true);
+            ln.waits_us := st.at_us;
+            st.serves := true;
+        END IF;
+    ELSE
+        ln.want := a_want;
+        ln.limit_ms := a_limit_ms;
+        e := @schema@.do_reserve(st, ln, a_wait, a_span_ms, a_heard, a_settle,
+                                 a_reasons);
+        st := e.st;
+        ln := e.ln;
+        v_ids := e.ids;
+    END IF;
+    PERFORM @schema@.put_lane(ln, st.counts);
+    v_counts := st.counts;
+    st := @schema@.serve_queue(st);
+    IF st.counts <> v_counts THEN
+        UPDATE @schema@.lane AS l
+        SET counts = @schema@.plus(l.counts, ARRAY[0, 0, 0, st.counts[4]
+                                   - v_counts[4], 0, 0, 0, 0, 0, 0]::bigint[])
+        WHERE l.queue = a_queue AND l.lane = a_lane;
+    END IF;
+    IF a_settle IS NULL AND cardinality(v_ids) = 0 THEN
+        PERFORM @schema@.lazily();
+    END IF;
+    IF st.at_us % 64 = 0 THEN
+        PERFORM @schema@.sweep_queues(st.at_us);
+    END IF;
+    RETURN @schema@.tell_lane(st, ln, v_ids);
+END
+$$;
+
+-- Changes the settings of a_fields (DIBS__SET_*). It is alone: a push that did not hand
+-- over, because the queue was paused, is committed before, or finds it resumed.
+CREATE OR REPLACE FUNCTION @schema@.queue_set(
+    a_queue text, a_fields bigint, a_paused boolean, a_serial boolean,
+    a_cap bigint, a_tries bigint, a_deads bigint, a_lost_max bigint,
+    a_keep_done bigint)
+RETURNS text
+LANGUAGE plpgsql AS $$
+DECLARE
+    st @schema@.queue_step :=
+        @schema@.tidy_queue(@schema@.queue_begin(a_queue));
+BEGIN
+    PERFORM @schema@.queue_lock(a_queue, true);
+    INSERT INTO @schema@.queue(name) VALUES (a_queue) ON CONFLICT DO NOTHING;
+    UPDATE @schema@.queue AS q
+    SET paused = CASE WHEN a_fields & 1 > 0 THEN a_paused ELSE q.paused END,
+        serial = CASE WHEN a_fields & 2 > 0 THEN a_serial ELSE q.serial END,
+        cap = CASE WHEN a_fields & 4 > 0 THEN a_cap ELSE q.cap END,
+        tries = CASE WHEN a_fields & 8 > 0 THEN a_tries ELSE q.tries END,
+        deads = CASE WHEN a_fields & 16 > 0 THEN a_deads ELSE q.deads END,
+        lost_max = CASE WHEN a_fields & 32 > 0 THEN a_lost_max
+                        ELSE q.lost_max END,
+        keep_done = CASE WHEN a_fields & 64 > 0 THEN a_keep_done
+                         ELSE q.keep_done END
+    WHERE q.name = a_queue;
+    IF a_fields & 64 > 0 THEN
+        -- A record beyond the old bound is not shown again.
+        PERFORM @schema@.trim_done(a_queue, least(st.keep_done, a_keep_done));
+    END IF;
+    st := @schema@.serve_lanes(st, NULL, true);
+    PERFORM @schema@.queue_tally(a_queue, st.counts);
+    RETURN '0';
+END
+$$;
+
+-- Drops ready, delayed (later) or dead items, or those that are out, whose lanes it locks,
+-- and records of done ones.
+-- Answers "0 dropped".
+CREATE OR REPLACE FUNCTION @schema@.queue_purge(a_queue text, a_places bigint,
+                                     a_max bigint)
+RETURNS text
+LANGUAGE plpgsql AS $$
+DECLARE
+    st @schema@.queue_step := @schema@.queue_begin(a_queue);
+    v_ids bigint[] := '{}';
+    v_dedups text[];
+    v_dead bigint := 0;
+    v_done bigint := 0;
+BEGIN
+    IF NOT @schema@.queue_known(a_queue) THEN
+        RETURN '5';
+    END IF;
+    IF a_places & 1 > 0 THEN
+        v_ids := ARRAY(
+            SELECT i.id FROM @schema@.item AS i
+            WHERE i.queue = a_queue AND i.lane = 0 AND i.due_us = 0
+            LIMIT a_max FOR UPDATE SKIP LOCKED);
+    END IF;
+    IF a_places & 2 > 0 THEN
+        v_ids := v_ids || ARRAY(
+            SELECT i.id FROM @schema@.item AS i
+            WHERE i.queue = a_queue AND i.due_us > 0
+            LIMIT a_max - cardinality(v_ids) FOR UPDATE SKIP LOCKED);
+    END IF;
+    IF a_places & 4 > 0 THEN
+        PERFORM FROM @schema@.lane AS l WHERE l.queue = a_queue
+        AND EXISTS (SELECT FROM @schema@.item AS i WHERE i.queue = a_queue
+                    AND i.lane = l.lane AND i.lane <> 0)
+        ORDER BY l.lane FOR UPDATE;
+        v_ids := v_ids || ARRAY(
+            SELECT i.id FROM @schema@.item AS i
+            WHERE i.queue = a_queue AND i.lane <> 0
+            LIMIT a_max - cardinality(v_ids));
+    END IF;
+    WITH gone AS (
+        DELETE FROM @schema@.item AS i
+        WHERE i.id = ANY (v_ids)
+        RETURNING i.id, i.dedup)
+    SELECT coalesce(array_agg(g.id), '{}'), array_agg(g.dedup)
+    INTO v_ids, v_dedups FROM gone AS g;
+    st := @schema@.drop_items(st, v_ids, v_dedups);
+    IF a_places & 8 > 0 THEN
+        WITH gone AS (
+            DELETE FROM @schema@.dead AS d
+            WHERE d.queue = a_queue AND d.position IN (
+                SELECT o.position FROM @schema@.dead AS o
+                WHERE o.queue = a_queue ORDER BY o.position
+                LIMIT a_max - cardinality(v_ids) FOR UPDATE SKIP LOCKED)
+            RETURNING 1)
+        SELECT count(*) INTO v_dead FROM gone;
+    END IF;
+    IF a_places & 16 > 0 THEN
+        -- A record beyond the bound is not shown, and so not counted.
+        PERFORM @schema@.trim_done(a_queue, st.keep_done);
+        WITH gone AS (
+            DELETE FROM @schema@.done AS d
+            WHERE d.queue = a_queue AND d.position IN (
+                SELECT o.position FROM @schema@.done AS o
+                WHERE o.queue = a_queue ORDER BY o.position
+                LIMIT a_max - cardinality(v_ids) - v_dead FOR UPDATE SKIP LOCKED)
+            RETURNING 1)
+        SELECT count(*) INTO v_done FROM gone;
+    END IF;
+    st.counts[2] := st.counts[2] - v_dead;
+    st.counts[10] := st.counts[10] + cardinality(v_ids) + v_dead;
+    st := @schema@.serve_queue(@schema@.tidy_queue(st));
+    PERFORM @schema@.queue_tally(a_queue, st.counts);
+    PERFORM @schema@.sweep_idle(a_queue);
+    RETURN '0 ' || cardinality(v_ids) + v_dead + v_done;
+END
+$$;
+
+-- Forgets the counters of a queue of which nothing else is left, and its row if it has no
+-- settings. For those who may have removed the last of the rest.
+CREATE OR REPLACE FUNCTION @schema@.sweep_idle(a_queue text) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    IF @schema@.has_items(a_queue)
+       OR EXISTS (SELECT FROM @schema@.lane AS l WHERE l.queue = a_queue)
+       OR EXISTS (SELECT FROM @schema@.dead AS d WHERE d.queue = a_queue)
+       OR EXISTS (SELECT FROM @schema@.pusher AS p WHERE p.queue = a_queue)
+       OR EXISTS (SELECT FROM @schema@.queue AS q WHERE q.name = a_queue
+                  AND (q.paused OR q.serial OR q.cap <> 0 OR q.tries <> 0
+                       OR q.deads <> 0 OR q.lost_max <> 0
+                       OR q.keep_done <> 0)) THEN
+        RETURN;
+    END IF;
+    PERFORM @schema@.trim_done(a_queue, 0);
+    DELETE FROM @schema@.queue AS q WHERE q.name IN (
+        SELECT o.name FROM @schema@.queue AS o WHERE o.name = a_queue
+        FOR UPDATE SKIP LOCKED);
+    DELETE FROM @schema@.tally AS t WHERE t.queue = a_queue AND t.id IN (
+        SELECT o.id FROM @schema@.tally AS o WHERE o.queue = a_queue
+        FOR UPDATE SKIP LOCKED);
+END
+$$;
+
+UPDATE @schema@.meta SET version = 12;
