@@ -249,16 +249,21 @@ static void crash(void)
     assert_true(pg_restart(&world_sv));
 }
 
+static void write_the_log_late(void)
+{
+    assert_true(pg_tell(&world_sv, "ALTER SYSTEM SET wal_writer_delay = "
+                                   "'10s'"));
+    assert_true(pg_tell(&world_sv, "ALTER SYSTEM SET autovacuum = off"));
+    crash();
+}
+
 static void what_a_step_answered_outlasts_a_crash(void **state)
 {
     char url[PG_URL_MAX];
 
     (void)state;
     pg_url(&world_sv, url);
-    assert_true(pg_tell(&world_sv, "ALTER SYSTEM SET wal_writer_delay = "
-                                   "'10s'"));
-    assert_true(pg_tell(&world_sv, "ALTER SYSTEM SET autovacuum = off"));
-    crash();
+    write_the_log_late();
     for (size_t i = 0; i < sizeof(scenes) / sizeof(scenes[0]); i++) {
         const scene *sc = &scenes[i];
         dibs__store *st = NULL;
@@ -272,6 +277,61 @@ static void what_a_step_answered_outlasts_a_crash(void **state)
         if (pg_number(&world_sv, sc->trace) != sc->count)
             fail_msg("%s is gone after a crash", sc->what);
     }
+}
+
+static void drop_item(const dibs__delivery *delivery, void *arg)
+{
+    (void)delivery;
+    (void)arg;
+}
+
+static dibs_status reserve(dibs__store *st, dibs__reserve *what)
+{
+    dibs_error err = {0};
+    dibs_status rc;
+
+    what->number++;
+    what->seen = what->stamp;
+    do
+        rc = st->ops->queue->reserve(st, what, soon(), drop_item, NULL, &err);
+    while (rc == DIBS_UNAVAIL || rc == DIBS_UNKNOWN);
+    return rc;
+}
+
+/* A lane that has an item, and waits for one more, goes on with both. */
+static void a_lane_with_an_item_outlasts_a_crash(void **state)
+{
+    dibs__push_item item = {.data = "job", .len = 3, .to = "", .dedup = ""};
+    dibs__push push = {
+        .queue = "jobs", .lane = 1, .number = 1, .items = &item, .count = 1};
+    dibs__reserve ask = {.queue = "jobs",
+                         .lane = 2,
+                         .span_ms = 10 * TTL_MS,
+                         .as = "",
+                         .hands = 1};
+    dibs__store *st = NULL;
+    char url[PG_URL_MAX];
+
+    (void)state;
+    pg_url(&world_sv, url);
+    write_the_log_late();
+    CHECK(DIBS_OK, dibs__store_open(url, soon(), &st, err));
+    CHECK(DIBS_OK, st->ops->queue->push(st, &push, soon(), err));
+    assert_status(reserve(st, &ask), DIBS_OK);
+    ask.want = 1;
+    assert_status(reserve(st, &ask), DIBS_OK);
+    ask.wait = true;
+    assert_status(reserve(st, &ask), DIBS_OK);
+    crash();
+    assert_int_equal(pg_number(&world_sv, "SELECT number FROM dibs.lane WHERE "
+                                          "lane = 2"),
+                     ask.number);
+    assert_status(reserve(st, &ask), DIBS_OK);
+    assert_int_equal(pg_number(&world_sv,
+                               "SELECT count(*) FROM dibs.item WHERE lane = 2 "
+                               "AND attempts = 1 AND lost = 0"),
+                     1);
+    dibs__store_close(st);
 }
 
 static void a_watch_survives_killed_connections_and_a_crash(void **state)
@@ -354,6 +414,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_watch_survives_killed_connections_and_a_crash),
         cmocka_unit_test(what_a_step_answered_outlasts_a_crash),
+        cmocka_unit_test(a_lane_with_an_item_outlasts_a_crash),
         cmocka_unit_test(a_strict_roster_ends_with_the_run),
     };
 

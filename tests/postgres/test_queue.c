@@ -428,9 +428,11 @@ static void only_what_is_believed_in_waits_for_the_disk(void **state)
     assert_true(waited());
     assert_true(waited_for(3, true, 1));
     assert_true(tended());
+    /* It has that, and the number of its place must not be lost. */
+    assert_true(waited_for(4, true, 0));
     begin();
     tell(session[0], NULL,
-         "SELECT dibs.reserve('%s',1,4,(SELECT stamp FROM dibs.lane WHERE "
+         "SELECT dibs.reserve('%s',1,5,(SELECT stamp FROM dibs.lane WHERE "
          "queue = '%s'),60000,0,false,'',0,0,'',NULL,(SELECT ARRAY[0,id,fence,"
          "attempts,0] FROM dibs.item WHERE queue = '%s'),'{\"\"}')",
          queue, queue, queue);

@@ -117,7 +117,10 @@ BEGIN
                                    - v_counts[4], 0, 0, 0, 0, 0, 0]::bigint[])
         WHERE l.queue = a_queue AND l.lane = a_lane;
     END IF;
-    IF a_settle IS NULL AND cardinality(v_ids) = 0 THEN
+    -- The answer to a lane that has something is kept: without it the next number ends it.
+    IF a_settle IS NULL AND cardinality(v_ids) = 0 AND NOT EXISTS (
+           SELECT FROM @schema@.item AS i WHERE i.queue = a_queue
+           AND i.lane = a_lane AND i.lane <> 0) THEN
         PERFORM @schema@.lazily();
     END IF;
     IF st.at_us % 64 = 0 THEN
