@@ -313,6 +313,33 @@ static void hung_handler_frees_its_item_at_the_limit(void **state)
     ack(&other, again.token);
 }
 
+/* A step that is refused may have ended the time of others all the same. */
+static void a_refused_request_loses_no_count(void **state)
+{
+    contract *t = *state;
+    pusher p = queue_pusher(t, 0);
+    lane hung = queue_lane(t, 0), other = queue_lane(t, 1);
+    dibs__queue_stats st;
+    taken got;
+
+    p.item.tries = 1;
+    push_ok(&p, "job");
+    lane_open(&hung);
+    lane_open(&other);
+    assert_status(lane_next(&other, 0, false), DIBS_OK);
+    got = lane_take(&hung);
+    assert_status(lane_end(&hung, DIBS__ITEM_EXTEND, got.token, 1, NULL),
+                  DIBS_OK);
+    queue_sleep(1);
+    lane_settle(&other, DIBS__ITEM_ACK, got.token, 0, NULL);
+    assert_status(lane_send(&other), DIBS_INVALID);
+    st = queue_stats(t);
+    assert_int_equal(st.ready + st.later + st.out, 0);
+    assert_int_equal(st.dead, 1);
+    assert_int_equal(st.died, 1);
+    assert_int_equal(st.lost, 1);
+}
+
 static void delay_longer_than_ttl_runs_once(void **state)
 {
     contract *t = *state;
@@ -889,6 +916,7 @@ int contract_queue_care(void)
         CONTRACT_TEST(unbegun_attempts_do_not_count),
         CONTRACT_TEST(poison_dies_after_lost_max),
         CONTRACT_TEST(hung_handler_frees_its_item_at_the_limit),
+        CONTRACT_TEST(a_refused_request_loses_no_count),
         CONTRACT_TEST(delay_longer_than_ttl_runs_once),
         CONTRACT_TEST(dead_cap_drops_whole_items),
         CONTRACT_TEST(redrive_makes_new_items_at_the_end),

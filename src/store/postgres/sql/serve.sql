@@ -72,16 +72,18 @@ BEGIN
                              a_span_ms, a_as);
     st := e.st;
     ln := e.ln;
+    IF a_number = ln.number AND a_number > 1
+       AND length(ln.results) <> coalesce(cardinality(a_settle), 0) / 5 THEN
+        -- Nothing has changed so far, so there is nothing to count.
+        RETURN ARRAY[convert_to('18 another request had this number of the '
+                                'lane', 'UTF8')];
+    END IF;
     st := @schema@.tidy_queue(st);
     IF ln.lane IS NULL OR a_number < ln.number THEN
         RETURN @schema@.refuse_lane(st);
     ELSIF a_number > ln.number
           AND (a_number <> ln.number + 1 OR a_seen <> ln.stamp) THEN
         RETURN @schema@.refuse_lane(@schema@.end_lane(st, ln, true));
-    ELSIF a_number = ln.number AND a_number > 1
-          AND length(ln.results) <> coalesce(cardinality(a_settle), 0) / 5 THEN
-        RETURN ARRAY[convert_to('18 another request had this number of the '
-                                'lane', 'UTF8')];
     END IF;
     ln.hands := a_hands;
     ln.bell := a_bell;
