@@ -352,6 +352,31 @@ static void claims_wait_for_nobody(void **state)
     assert_int_equal(count_items("lane = 0"), 1);
 }
 
+/* A purge of what is out waits for the lanes that had something when it looked. What another
+ * lane takes meanwhile is not its business. */
+static void a_purge_takes_from_no_lane_unlocked(void **state)
+{
+    char sql[SQL_MAX];
+
+    (void)state;
+    for (int i = 0; i < SESSIONS; i++) {
+        push(session[0], 9, i + 1);
+        reserve(session[0], i + 1, 1, false);
+    }
+    assert_int_equal(reserve(session[0], 2, 2, false), 1);
+    tell(session[0], NULL, "BEGIN");
+    tell(session[0], NULL,
+         "SELECT FROM dibs.lane WHERE queue = '%s' FOR UPDATE", queue);
+    snprintf(sql, sizeof(sql), "SELECT dibs.queue_purge('%s', 4, 9)", queue);
+    assert_int_equal(PQsendQuery(session[1], sql), 1);
+    await_second(session[1]);
+    assert_int_equal(reserve(session[0], 1, 2, false), 1);
+    tell(session[0], NULL, "COMMIT");
+    (void)finish(session[1]);
+    assert_int_equal(count_items("lane = 2"), 0);
+    assert_int_equal(count_items("lane = 1"), 1);
+}
+
 /* How many notices came to the session. What is not there yet would come before the
  * answer to what it asks now. */
 static int notices(PGconn *pq)
@@ -939,6 +964,7 @@ int main(void)
         QUEUE_TEST(reader_misses_no_commit_out_of_order),
         QUEUE_TEST(a_tended_lane_misses_nothing),
         QUEUE_TEST(claims_wait_for_nobody),
+        QUEUE_TEST(a_purge_takes_from_no_lane_unlocked),
         QUEUE_TEST(no_notify_when_nobody_waits),
         QUEUE_TEST(only_what_is_believed_in_waits_for_the_disk),
         QUEUE_TEST(done_leaves_nothing),

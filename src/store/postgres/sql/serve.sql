@@ -177,6 +177,7 @@ LANGUAGE plpgsql AS $$
 DECLARE
     st @schema@.queue_step := @schema@.queue_begin(a_queue);
     v_ids bigint[] := '{}';
+    v_lanes bigint[];
     v_dedups text[];
     v_dead bigint := 0;
     v_done bigint := 0;
@@ -197,13 +198,15 @@ BEGIN
             LIMIT a_max - cardinality(v_ids) FOR UPDATE SKIP LOCKED);
     END IF;
     IF a_places & 4 > 0 THEN
-        PERFORM FROM @schema@.lane AS l WHERE l.queue = a_queue
-        AND EXISTS (SELECT FROM @schema@.item AS i WHERE i.queue = a_queue
-                    AND i.lane = l.lane AND i.lane <> 0)
-        ORDER BY l.lane FOR UPDATE;
+        -- Others have got items by the time that these are locked.
+        v_lanes := ARRAY(
+            SELECT l.lane FROM @schema@.lane AS l WHERE l.queue = a_queue
+            AND EXISTS (SELECT FROM @schema@.item AS i WHERE i.queue = a_queue
+                        AND i.lane = l.lane AND i.lane <> 0)
+            ORDER BY l.lane FOR UPDATE);
         v_ids := v_ids || ARRAY(
             SELECT i.id FROM @schema@.item AS i
-            WHERE i.queue = a_queue AND i.lane <> 0
+            WHERE i.queue = a_queue AND i.lane <> 0 AND i.lane = ANY (v_lanes)
             LIMIT a_max - cardinality(v_ids));
     END IF;
     WITH gone AS (
