@@ -387,6 +387,40 @@ static void the_isolation_of_the_database_does_not_matter(void **state)
     take_turns_by("repeatable read");
 }
 
+/* Runs a statement, and another one in the middle of it. */
+static void run_with(const char *at, const char *meanwhile, const char *sql)
+{
+    char all[1024];
+
+    snprintf(all, sizeof(all),
+             "CREATE FUNCTION dibs.meanwhile() RETURNS trigger LANGUAGE "
+             "plpgsql AS $$ BEGIN %s; RETURN NULL; END $$; "
+             "CREATE TRIGGER meanwhile %s FOR EACH STATEMENT EXECUTE FUNCTION "
+             "dibs.meanwhile(); %s; DROP FUNCTION dibs.meanwhile CASCADE",
+             meanwhile, at, sql);
+    assert_true(pg_tell(&world_sv, all));
+}
+
+/* A setting outlasts the sweep of an idle queue, wherever in the sweep it is made, and
+ * wherever in the making the sweep comes. */
+static void a_sweep_takes_no_setting_along(void **state)
+{
+    static const char paused[] =
+        "SELECT count(*) FROM dibs.queue WHERE name = 'idle' AND paused";
+
+    (void)state;
+    assert_true(
+        pg_tell(&world_sv, "INSERT INTO dibs.queue(name) VALUES ('idle')"));
+    run_with("BEFORE DELETE ON dibs.done",
+             "UPDATE dibs.queue SET paused = true WHERE name = 'idle'",
+             "SELECT dibs.sweep_idle('idle')");
+    assert_int_equal(pg_number(&world_sv, paused), 1);
+    assert_true(pg_tell(&world_sv, "UPDATE dibs.queue SET paused = false"));
+    run_with("AFTER INSERT ON dibs.queue", "PERFORM dibs.sweep_idle('idle')",
+             "SELECT dibs.queue_set('idle',1,true,false,0,0,0,0,0)");
+    assert_int_equal(pg_number(&world_sv, paused), 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -398,6 +432,7 @@ int main(void)
         cmocka_unit_test(a_claim_lasts_as_long_as_the_place),
         cmocka_unit_test(failures_leave_no_descriptors),
         cmocka_unit_test(the_isolation_of_the_database_does_not_matter),
+        cmocka_unit_test(a_sweep_takes_no_setting_along),
     };
 
     return cmocka_run_group_tests_name("postgres rows", tests, world_begin,

@@ -145,18 +145,23 @@ DECLARE
         @schema@.tidy_queue(@schema@.queue_begin(a_queue));
 BEGIN
     PERFORM @schema@.queue_lock(a_queue, true);
-    INSERT INTO @schema@.queue(name) VALUES (a_queue) ON CONFLICT DO NOTHING;
-    UPDATE @schema@.queue AS q
-    SET paused = CASE WHEN a_fields & 1 > 0 THEN a_paused ELSE q.paused END,
-        serial = CASE WHEN a_fields & 2 > 0 THEN a_serial ELSE q.serial END,
-        cap = CASE WHEN a_fields & 4 > 0 THEN a_cap ELSE q.cap END,
-        tries = CASE WHEN a_fields & 8 > 0 THEN a_tries ELSE q.tries END,
-        deads = CASE WHEN a_fields & 16 > 0 THEN a_deads ELSE q.deads END,
-        lost_max = CASE WHEN a_fields & 32 > 0 THEN a_lost_max
-                        ELSE q.lost_max END,
-        keep_done = CASE WHEN a_fields & 64 > 0 THEN a_keep_done
-                         ELSE q.keep_done END
-    WHERE q.name = a_queue;
+    LOOP
+        UPDATE @schema@.queue AS q
+        SET paused = CASE WHEN a_fields & 1 > 0 THEN a_paused ELSE q.paused END,
+            serial = CASE WHEN a_fields & 2 > 0 THEN a_serial ELSE q.serial END,
+            cap = CASE WHEN a_fields & 4 > 0 THEN a_cap ELSE q.cap END,
+            tries = CASE WHEN a_fields & 8 > 0 THEN a_tries ELSE q.tries END,
+            deads = CASE WHEN a_fields & 16 > 0 THEN a_deads ELSE q.deads END,
+            lost_max = CASE WHEN a_fields & 32 > 0 THEN a_lost_max
+                            ELSE q.lost_max END,
+            keep_done = CASE WHEN a_fields & 64 > 0 THEN a_keep_done
+                             ELSE q.keep_done END
+        WHERE q.name = a_queue;
+        EXIT WHEN FOUND;
+        -- A sweep may remove the row as long as it has no settings.
+        INSERT INTO @schema@.queue(name) VALUES (a_queue)
+        ON CONFLICT DO NOTHING;
+    END LOOP;
     IF a_fields & 64 > 0 THEN
         -- A record beyond the old bound is not shown again.
         PERFORM @schema@.trim_done(a_queue, least(st.keep_done, a_keep_done));
@@ -265,6 +270,9 @@ BEGIN
     PERFORM @schema@.trim_done(a_queue, 0);
     DELETE FROM @schema@.queue AS q WHERE q.name IN (
         SELECT o.name FROM @schema@.queue AS o WHERE o.name = a_queue
+        -- It may have got settings since it was looked at.
+        AND NOT (o.paused OR o.serial OR o.cap <> 0 OR o.tries <> 0
+                 OR o.deads <> 0 OR o.lost_max <> 0 OR o.keep_done <> 0)
         FOR UPDATE SKIP LOCKED);
     DELETE FROM @schema@.tally AS t WHERE t.queue = a_queue AND t.id IN (
         SELECT o.id FROM @schema@.tally AS o WHERE o.queue = a_queue
