@@ -113,9 +113,8 @@ class Away(Case):
         file = self.write("jobs.yaml", "jobs: {one: {run: [echo, it is done]}}\n")
         self.ok("job", "load", file)
         run = self.ok("job", "start", "one").strip()
-        follower = self.start("--store-timeout", "200ms", "job", "logs", "-f", run)
-        wait_until(lambda: "cmd=" in self.tell("CLIENT", "LIST", "TYPE", "normal") and
-                   len(self.tell("CLIENT", "LIST", "TYPE", "normal").splitlines()) > 1, "the follower")
+        follower = self.start("--store-timeout", "1s", "job", "logs", "-f", run)
+        wait_until(lambda: "follow/" + run in self.tell("KEYS", "*follow/*"), "the follower's first look")
         self.server.send_signal(signal.SIGSTOP)
         told = follower.stderr.readline()
         self.server.send_signal(signal.SIGCONT)
