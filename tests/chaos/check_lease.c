@@ -207,6 +207,19 @@ void check_fences(history *hs, uint32_t key)
  * machine may have kept it from running for so long that it lost its place. */
 #define PLACE_SLACK_NS INT64_C(2000000000)
 
+/* The machine may have made this holder lose its place: by a long wait, or because its
+ * process was not run for so long that a lease was over before it heard of it, and it
+ * joined again at the tail. */
+static bool may_have_lapsed(const history *hs, const deed *dd)
+{
+    const record *rec = dd->rec;
+    int64_t waited_ns = rec->from_ns - rec->queued_ns;
+    int64_t calm_ns = calm_in(hs, dd->worker, rec->queued_ns, rec->from_ns);
+
+    return waited_ns > PLACE_SLACK_NS ||
+           waited_ns - calm_ns >= hs->run->ttl_ms * 1000000;
+}
+
 /* A breach that a slow machine may explain, if `late`. */
 static bool breach_by(history *hs, invariant what, bool late)
 {
@@ -229,8 +242,7 @@ void check_order(history *hs, uint32_t key)
         if (latest && rec->queued_ns &&
             latest->rec->invoked_ns > rec->queued_ns &&
             !was_disturbed(hs, held[i].worker, rec->invoked_ns, rec->from_ns) &&
-            breach_by(hs, ORDER,
-                      rec->from_ns - rec->queued_ns > PLACE_SLACK_NS))
+            breach_by(hs, ORDER, may_have_lapsed(hs, &held[i])))
             tell_two(hs, key, "the first asked later and was served before",
                      latest, &held[i]);
         if (!latest || rec->invoked_ns > latest->rec->invoked_ns)

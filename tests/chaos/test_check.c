@@ -276,6 +276,34 @@ static void who_overtakes_is_found(void **state)
                  "fence 1");
 }
 
+static void overtake_unrun(tale *tl, int64_t ms)
+{
+    overtake(tl);
+    tl->run.ttl_ms = 200;
+    add(tl, 0,
+        (record){.op = OP_PAUSE,
+                 .invoked_ns = 50 * MS,
+                 .returned_ns = (50 + ms) * MS});
+    assert_found(tl, ORDER, "worker 1.1");
+}
+
+/* It may have lost its place: the run is made again. */
+static void who_was_not_run_for_a_ttl_may_be_overtaken(void **state)
+{
+    tale *tl = *state;
+
+    overtake_unrun(tl, 200);
+    assert_int_equal(tl->hs.late, 1);
+}
+
+static void who_was_not_run_for_less_is_not_overtaken(void **state)
+{
+    tale *tl = *state;
+
+    overtake_unrun(tl, 199);
+    assert_int_equal(tl->hs.late, 0);
+}
+
 static void who_was_stopped_may_be_overtaken(void **state)
 {
     overtake(*state);
@@ -562,6 +590,8 @@ int main(void)
         TALE(an_older_fence_at_the_bank_is_found),
         TALE(a_write_that_is_lost_is_found),
         TALE(who_overtakes_is_found),
+        TALE(who_was_not_run_for_a_ttl_may_be_overtaken),
+        TALE(who_was_not_run_for_less_is_not_overtaken),
         TALE(who_was_stopped_may_be_overtaken),
         TALE(another_that_was_stopped_is_no_excuse),
         TALE(who_asked_before_the_place_was_given_is_right),
