@@ -125,7 +125,8 @@ as() {
 run_for() {
     # shellcheck disable=SC2016 # expanded there
     as "$1" bash -c '
-        make run >run.log 2>&1 &
+        : >run.log
+        make run >>run.log 2>&1 &
         while kill -0 $! 2>/dev/null && [ "$(grep -c "Lock released" run.log)" -lt 2 ]; do sleep 1; done
         pkill -INT -x dibs
         wait $!
