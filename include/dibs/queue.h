@@ -229,7 +229,8 @@ DIBS_API DIBS_MUST_CHECK dibs_status dibs_item_detach(
 
 /* Makes an item of a token, without a call to the store. It has no data. It can be settled
  * and extended, once each process; DIBS_LOST says that the token is over. Nothing renews
- * it, and dibs_item_free() leaves it as it is. One process at a time uses a token.
+ * it, and dibs_item_free() leaves it as it is. One process at a time uses a token: of two
+ * that settle it in different ways one has DIBS_LOST.
  *   DIBS_INVALID  that is no token of dibs_item_detach() */
 DIBS_API DIBS_MUST_CHECK dibs_status dibs_queue_adopt(dibs_queue *queue,
                                                       const char *token,

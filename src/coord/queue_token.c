@@ -253,6 +253,11 @@ send_adopted(dibs_item *item, dibs__settlement *settle, dibs_error *err)
         if (rc == DIBS_OK)
             rc = cl->st->ops->queue->reserve(cl->st, &ask, deadline,
                                              ignore_delivery, NULL, err);
+        if (rc == DIBS_INVALID) {
+            /* Another settled with this number: nothing of this was done. */
+            doubt = false;
+            rc = DIBS_LOST;
+        }
         doubt = doubt || rc == DIBS_UNKNOWN;
         if (doubt && rc != DIBS_OK && rc != DIBS_LOST)
             pause_a_moment(q);

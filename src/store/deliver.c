@@ -445,11 +445,10 @@ static dibs_status repeat_reserve(dibs__shelf *sh, dibs__lane *lane,
     int64_t until_us = after_ms(sh->now_us, ask->span_ms);
     dibs_status rc = DIBS_OK;
 
-    if (strlen(lane->results) != ask->settle_count && ask->number > 1)
+    if (ask->number > 1 &&
+        !dibs__settle_read(ask->settle, ask->settle_count, lane->results))
         return dibsx_fail(sh->err, DIBS_INVALID,
                           "another request had this number of the lane");
-    for (size_t i = 0; lane->results[i]; i++)
-        ask->settle[i].rc = lane->results[i] == '0' ? DIBS_OK : DIBS_LOST;
     rc = tell_items(sh, ask, ask->number, true, count);
     if (rc == DIBS_OK)
         rc = tell_items(sh, ask, 0, true, count);
@@ -483,7 +482,7 @@ settle_items(dibs__shelf *sh, dibs__lane *lane, dibs__reserve *ask)
     memset(lane->results, 0, sizeof(lane->results));
     for (size_t i = 0; i < ask->settle_count && rc == DIBS_OK; i++) {
         rc = dibs__item_settle(sh, lane->lane, &ask->settle[i]);
-        lane->results[i] = ask->settle[i].rc == DIBS_OK ? '0' : '3';
+        lane->results[i] = dibs__settle_mark(&ask->settle[i]);
     }
     return rc;
 }

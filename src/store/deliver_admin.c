@@ -136,18 +136,6 @@ dibs_status dibs__deliver_redrive(dibs__shelf *sh, uint64_t id, size_t max,
     return dibs__deliver_tidy(sh);
 }
 
-size_t dibs__settle_text(const dibs__settlement *settle)
-{
-    size_t most =
-        settle->verb == DIBS__ITEM_ACK ? DIBS__RESULT_MAX : DIBS__REASON_MAX;
-    const char *text = settle->reason;
-    size_t len = text ? strnlen(text, most - 1) : 0;
-
-    while (len > 0 && text[len] && ((unsigned char)text[len] & 0xc0) == 0x80)
-        len--;
-    return len;
-}
-
 void dibs__lane_address(uint64_t lane, char out[DIBS_OWNER_SIZE])
 {
     snprintf(out, DIBS_OWNER_SIZE, "%032llx", (unsigned long long)lane);

@@ -14,6 +14,7 @@
 #define DIBS_STORE_QUEUE_H
 
 #include "store/queue_admin.h"
+#include "store/settle.h"
 
 typedef struct dibs__push_item {
     const void *data; /* up to DIBS__ITEM_MAX bytes */
@@ -36,32 +37,6 @@ typedef struct dibs__push {
     size_t count;
     uint32_t replicas; /* that must acknowledge it; with DIBS__CAN_REPLICATE */
 } dibs__push;
-
-/* Tells one delivery of an item from all others. The fence rises over the queue, on
- * PostgreSQL for each item and each lane, over restarts that lose writes too. */
-typedef struct dibs__token {
-    uint64_t id;
-    uint64_t fence;
-    uint32_t attempt;
-} dibs__token;
-
-typedef enum dibs__settle_verb {
-    DIBS__ITEM_ACK,     /* done: the item is gone, but for a record of it */
-    DIBS__ITEM_NACK,    /* it comes back after `ms`; dead after its last try */
-    DIBS__ITEM_DEAD,    /* it goes to the dead letters */
-    DIBS__ITEM_UNBEGUN, /* it comes back, and this attempt was none */
-    DIBS__ITEM_EXTEND   /* its limit is in `ms`; 0: none */
-} dibs__settle_verb;
-
-/* Answers DIBS_LOST when this is no delivery of the lane any more; nothing changed
- * then. DIBS_OK is answered for one token of an item's ack, whatever gets lost. */
-typedef struct dibs__settlement {
-    dibs__settle_verb verb;
-    dibs__token token;
-    int64_t ms;
-    const char *reason; /* of nack and dead; of ack: the result; NULL: none */
-    dibs_status rc;     /* out */
-} dibs__settlement;
 
 typedef struct dibs__delivery {
     dibs__token token;
@@ -121,7 +96,8 @@ typedef struct dibs__queue_ops {
     /* Settles, then takes up to `want`, in one step; of two on PostgreSQL that overlap
      * either may get the earlier item. DIBS_OK: each settlement has its rc, and each
      * delivery was shown. DIBS_LOST: the lane has ended, and all that it had comes
-     * back; nothing of this request was done. */
+     * back; nothing of this request was done. DIBS_INVALID: nor of this one; a request
+     * with other settlements had the number. */
     dibs_status (*reserve)(struct dibs__store *st, dibs__reserve *ask,
                            dibsx_nsec deadline, dibs__delivery_fn *each,
                            void *arg, dibs_error *err);
@@ -136,8 +112,7 @@ typedef struct dibs__queue_ops {
                          uint64_t lane, dibsx_nsec deadline, dibs_error *err);
 } dibs__queue_ops;
 
-/* The bytes of its reason or result to keep; the owner in notices for a lane. */
-size_t dibs__settle_text(const dibs__settlement *settle);
+/* The owner in notices for a lane. */
 void dibs__lane_address(uint64_t lane, char out[DIBS_OWNER_SIZE]);
 
 /* As DIBS__LEASE_STEPS(). */

@@ -32,7 +32,7 @@ typedef struct dibs__lane {
     int64_t limit_ms;
     char as[DIBS__WORKER_MAX];
     char bell[DIBS__SHELF_BELL_MAX];
-    char results[DIBS__QUEUE_BATCH + 1]; /* '0' ok, '3' lost: the kept answer */
+    char results[DIBS__QUEUE_BATCH + 1]; /* dibs__settle_mark() of each */
 } dibs__lane;
 
 /* An item that is not dead. It is out when it has a lane, later when it is due at a

@@ -625,6 +625,41 @@ static void a_lost_answer_is_given_again(void **state)
     assert_string_equal(lane_take(&ln).data, "c");
 }
 
+static dibs_status settle_again(lane *ln, dibs__settle_verb verb)
+{
+    ln->ask.settle_count = 1;
+    ln->settle[0].verb = verb;
+    ln->settle[0].rc = DIBS_INTERNAL;
+    return lane_send(ln);
+}
+
+/* What was settled in one way was not settled in another, whoever has the number. */
+static void a_repeat_that_settles_otherwise_is_refused(void **state)
+{
+    contract *t = *state;
+    pusher p = queue_pusher(t, 0);
+
+    for (dibs__settle_verb verb = 0; verb <= DIBS__ITEM_EXTEND; verb++)
+        for (int lost = 0; lost < 2; lost++) {
+            dibs_status rc = lost ? DIBS_LOST : DIBS_OK;
+            lane ln = queue_lane(t, 0);
+            taken got;
+
+            push_ok(&p, "job");
+            lane_open(&ln);
+            got = lane_take(&ln);
+            got.token.fence += (uint64_t)lost;
+            assert_status(lane_end(&ln, verb, got.token, LONG_MS, NULL), rc);
+            for (dibs__settle_verb other = 0; other <= DIBS__ITEM_EXTEND;
+                 other++)
+                assert_status(settle_again(&ln, other),
+                              other == verb ? DIBS_OK : DIBS_INVALID);
+            assert_status(settle_again(&ln, verb), DIBS_OK);
+            assert_status(ln.settle[0].rc, rc);
+            lane_leave(&ln);
+        }
+}
+
 /* A lane that knows more than the store, or other things, has lost. */
 static void a_gap_ends_the_lane(void **state)
 {
@@ -877,6 +912,7 @@ int contract_queue(void)
         CONTRACT_TEST(late_ack_is_refused),
         CONTRACT_TEST(ack_after_redelivery_changes_nothing),
         CONTRACT_TEST(a_lost_answer_is_given_again),
+        CONTRACT_TEST(a_repeat_that_settles_otherwise_is_refused),
         CONTRACT_TEST(a_gap_ends_the_lane),
         CONTRACT_TEST(plain_requests_have_no_other_rule),
         CONTRACT_TEST(the_first_number_takes_nothing),

@@ -345,6 +345,26 @@ static void version_11_is_upgraded(void **state)
                      1);
 }
 
+/* Version 13 has the settlements of version 12 anew. */
+static void version_12_is_upgraded(void **state)
+{
+    dibs_store_state found;
+
+    (void)state;
+    assert_status(setup("postgres?schema=twelve", DIBS_STORE_INIT, &found),
+                  DIBS_OK);
+    push_one("postgres?schema=twelve");
+    assert_true(pg_tell(&world_sv,
+                        "CREATE OR REPLACE FUNCTION twelve.settle_items(st "
+                        "twelve.queue_step, a_lane bigint, a_settle bigint[], "
+                        "a_reasons text[]) RETURNS twelve.queue_step "
+                        "LANGUAGE sql AS 'SELECT $1'; "
+                        "DROP FUNCTION twelve.verbs; "
+                        "UPDATE twelve.meta SET version = 12"));
+    upgrade("postgres?schema=twelve");
+    take_and_ack("postgres?schema=twelve", 1);
+}
+
 static void schemas_know_nothing_of_each_other(void **state)
 {
     dibs_store_state found;
@@ -557,6 +577,7 @@ int main(void)
         cmocka_unit_test(version_6_is_upgraded),
         cmocka_unit_test(records_survive_an_upgrade),
         cmocka_unit_test(version_11_is_upgraded),
+        cmocka_unit_test(version_12_is_upgraded),
         cmocka_unit_test(schemas_know_nothing_of_each_other),
         cmocka_unit_test(a_role_without_rights_is_denied),
         cmocka_unit_test(fences_rise_whatever_the_clock_does),

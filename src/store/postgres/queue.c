@@ -199,18 +199,13 @@ static bool read_delivery(dibs__pg_answer *head, dibs__delivery *out)
     return true;
 }
 
-/* The second row has a digit for each settlement. */
+/* The second row has a letter for each settlement. */
 static bool read_results(const PGresult *rows, dibs__reserve *ask)
 {
     const char *results = dibs__pg_text(rows, 1, 0);
 
-    if (ask->number == 1)
-        return true;
-    if (strlen(results) != ask->settle_count)
-        return false;
-    for (size_t i = 0; i < ask->settle_count; i++)
-        ask->settle[i].rc = results[i] == '0' ? DIBS_OK : DIBS_LOST;
-    return true;
+    return ask->number == 1 ||
+           dibs__settle_read(ask->settle, ask->settle_count, results);
 }
 
 /* Looks at the whole answer before any of it is shown. */

@@ -33,6 +33,7 @@ extern const char dibs__pg_sql_dead_worker[];
 extern const char dibs__pg_sql_show[];
 extern const char dibs__pg_sql_meet[];
 extern const char dibs__pg_sql_serve[];
+extern const char dibs__pg_sql_settle[];
 
 enum { PARTS_MAX = 8 };
 
@@ -53,6 +54,7 @@ static const char *const makers[DIBS__PG_VERSION][PARTS_MAX] = {
     {dibs__pg_sql_show},
     {dibs__pg_sql_meet},
     {dibs__pg_sql_serve},
+    {dibs__pg_sql_settle},
 };
 
 static dibs_status

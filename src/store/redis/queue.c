@@ -428,11 +428,7 @@ static bool read_results(const redisReply *reply, dibs__reserve *ask)
     dibs__reply_text(reply, results, sizeof(results));
     if (ask->number == 1 || (ask->settle_count == 0 && results[0] == '-'))
         results[0] = '\0';
-    if (strlen(results) != ask->settle_count)
-        return false;
-    for (size_t i = 0; i < ask->settle_count; i++)
-        ask->settle[i].rc = results[i] == '0' ? DIBS_OK : DIBS_LOST;
-    return true;
+    return dibs__settle_read(ask->settle, ask->settle_count, results);
 }
 
 /* Reads the answer of the short script (`brief`) or of the long one, and shows what was

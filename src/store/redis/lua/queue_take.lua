@@ -181,7 +181,7 @@ end
 local record = ARGV[2] .. ' ' .. stamp .. ' ' .. format(INT, until_us) .. ' ' ..
                ARGV[6] .. ' ' .. ARGV[8] .. ' 0 ' .. ARGV[5] ..
                (place and ' 1 ' or ' 0 ') .. as .. ' ' ..
-               (acked == 0 and '-' or ('0'):rep(acked)) .. ' ' ..
+               (acked == 0 and '-' or ('a'):rep(acked)) .. ' ' ..
                format(INT, has - acked + #tokens) .. '|' .. have .. '/' ..
                (tokens[2] and table.concat(tokens, ',') or tokens[1] or '')
 

@@ -4,13 +4,12 @@
 --       is settled "VERB MS ID FENCE ATTEMPT" in one word, and a reason or result
 --   verb: a ack, n nack, d dead, u unbegun, e extend; heard: tokens with commas
 -- Answers a status alone, or OK stamp results due_ms, then for each delivery
--- "ID FENCE ATTEMPT" lost priority limit_ms data. results has a 0 or 3 for each that is
--- settled.
+-- "ID FENCE ATTEMPT" lost priority limit_ms data. results has the verb of each that is
+-- settled, a capital if it was lost.
 --include queue_step
 local name, number, seen = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 local span_ms, bell = tonumber(ARGV[4]), ARGV[5]
 local want, wait = tonumber(ARGV[6]), ARGV[7] == '1'
-local settle_count = (#ARGV - 11) / 2
 local answer, bytes, count = {}, 0, 0
 local heard = {}
 
@@ -51,14 +50,14 @@ local function settle_one(lane, word, reason)
     local item
 
     if not entry then
-        return '3'
+        return verb:upper()
     elseif verb == 'e' then
         call('ZREM', LIMIT, field)
         if tonumber(ms) > 0 then
             call('ZADD', LIMIT, int(now + ms * 1000), field)
             due(now + ms * 1000)
         end
-        return '0'
+        return verb
     end
     item = out_item(name, entry.text)
     out_drop(name, entry.text)
@@ -70,7 +69,17 @@ local function settle_one(lane, word, reason)
     else
         return_item(item, kinds[verb], verb == 'n' and tonumber(ms) or 0, reason)
     end
-    return '0'
+    return verb
+end
+
+-- The verbs of this request, as its results have them.
+local function verbs()
+    local list = ''
+
+    for i = 12, #ARGV, 2 do
+        list = list .. ARGV[i]:sub(1, 1)
+    end
+    return list == '' and '-' or list
 end
 
 local function keep_span(lane, shorten)
@@ -183,7 +192,7 @@ elseif lane and number > lane.number and
     end_lane(lane, 'lost')
     return {finish(LOST)}
 elseif lane and number == lane.number and number > 1 and
-       settle_count ~= (lane.results == '-' and 0 or #lane.results) then
+       lane.results:lower() ~= verbs() then
     return {finish(INVALID)}
 elseif not lane then
     lane = open_lane()
