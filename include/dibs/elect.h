@@ -142,6 +142,7 @@ DIBS_API dibs_status dibs_election_resign(dibs_election *election,
  * runs, and the lease goes on when the work has stopped.
  *   DIBS_LOST         it does not lead, or not any more
  *   DIBS_NOTFOUND     no candidate has that name; nothing changed
+ *   DIBS_BUSY         a transfer to another candidate is under way; nothing changed
  *   DIBS_TIMEOUT      the heir did not answer; nothing changed
  *   DIBS_UNSUPPORTED  the store has no queue or no values; nothing changed
  *   DIBS_INVALID      called in a callback of the election

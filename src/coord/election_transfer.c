@@ -42,13 +42,42 @@ check_heir(dibs_election *el, const char *member, dibs_error *err)
     return rc;
 }
 
-/* Names the heir, and waits until it is the next. Another process may name one meanwhile.
- * Locks: none held. */
+/* Another process has named one: the same, or this transfer has to wait. */
+static dibs_status check_named(dibs_election *el, const char *key,
+                               const char *member, dibs_error *err)
+{
+    dibs_value value = {0};
+    dibs_status rc = dibs_state_get(el->cl, key, &value, err);
+
+    if (rc == DIBS_OK && strcmp(value.data, member) != 0)
+        rc = dibsx_fail(err, DIBS_BUSY,
+                        "a transfer of %s to %.63s is under way; try again "
+                        "when it is over",
+                        el->name, (const char *)value.data);
+    dibs_value_free(&value);
+    return rc == DIBS_NOTFOUND ? DIBS_OK : rc;
+}
+
+/* Names the heir, unless a process has done so: *version is 0 then. */
+static dibs_status
+name_heir(dibs_election *el, const char *key, const char *member,
+          uint64_t *version, dibs_error *err)
+{
+    int64_t ttl_ms = el->opts.ttl_ms > NAMED_MS ? el->opts.ttl_ms : NAMED_MS;
+    uint64_t drawn = 0;
+    dibs_status rc = dibs_state_cas(el->cl, key, DIBS_VERSION_NONE, member,
+                                    strlen(member), ttl_ms, &drawn, err);
+
+    if (rc == DIBS_OK)
+        *version = drawn;
+    return rc == DIBS_STALE ? check_named(el, key, member, err) : rc;
+}
+
+/* Names the heir, and waits until it is the next. Locks: none held. */
 static dibs_status
 call_heir(dibs_election *el, const char *member, dibs_error *err)
 {
     dibsx_nsec deadline = dibs__client_deadline(el->cl, dibsx_now());
-    int64_t ttl_ms = el->opts.ttl_ms > NAMED_MS ? el->opts.ttl_ms : NAMED_MS;
     uint64_t version = 0;
     dibsx_nsec named_at;
     char key[DIBS__HEIR_KEY_SIZE];
@@ -57,8 +86,7 @@ call_heir(dibs_election *el, const char *member, dibs_error *err)
     dibs_status rc;
 
     dibs__election_heir_key(el, key);
-    rc = dibs_state_set(el->cl, key, member, strlen(member), ttl_ms, &version,
-                        err);
+    rc = name_heir(el, key, member, &version, err);
     named_at = dibsx_now();
     while (rc == DIBS_OK && !next) {
         rc = dibs__election_find(el, member, &place, err);
@@ -72,6 +100,8 @@ call_heir(dibs_election *el, const char *member, dibs_error *err)
             rc = fail_lost(el, err);
         if (rc == DIBS_OK && !next)
             (void)poll(NULL, 0, LOOK_MS);
+        if (rc == DIBS_OK && !next && !version)
+            rc = name_heir(el, key, member, &version, err);
     }
     if (version)
         (void)!dibs_state_delete(el->cl, key, version, NULL);

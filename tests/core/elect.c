@@ -446,6 +446,34 @@ static void a_later_transfer_is_not_forgotten(void **state)
     dibs_close(other);
 }
 
+/* An operator asked first: the program hears of that, and may ask again. */
+static void a_transfer_does_not_end_that_of_another(void **state)
+{
+    dibs_client *cl = core_open(), *other = core_open();
+    const char *name = core_name();
+    dibs_election *a = candidate(cl, name, "a", NULL);
+    dibs_election *c = candidate(other, name, "c", NULL);
+    transfer tr = {.cl = other, .name = name, .expected = "absent"};
+    char key[DIBS_NAME_MAX + 16];
+
+    (void)state;
+    lead(a);
+    campaign(c);
+    await_candidates(cl, name, 1);
+    name_heir(other, name, "absent");
+    CHECK(DIBS_BUSY, dibs_election_transfer(a, "c", err));
+    assert_true(is_named(&tr));
+    assert_status(dibs_election_check(a), DIBS_OK);
+    snprintf(key, sizeof(key), "dibs.heir/%s", name);
+    CHECK(DIBS_OK, dibs_state_delete(other, key, DIBS_VERSION_ANY, err));
+    CHECK(DIBS_OK, dibs_election_transfer(a, "c", err));
+    lead(c);
+    dibs_election_free(a);
+    dibs_election_free(c);
+    dibs_close(cl);
+    dibs_close(other);
+}
+
 /* An heir that listens leaves its place for a better one when it hears its name: a lease
  * that goes back before goes to another. One that does not listen keeps its place. */
 static void an_heir_has_time_to_hear_its_name(void **state)
@@ -795,6 +823,7 @@ int core_elect_tests(void)
         cmocka_unit_test(a_lead_is_handed_over_when_another_process_asks),
         cmocka_unit_test(an_heir_has_time_to_hear_its_name),
         cmocka_unit_test(a_later_transfer_is_not_forgotten),
+        cmocka_unit_test(a_transfer_does_not_end_that_of_another),
         cmocka_unit_test(a_leader_is_seen),
         cmocka_unit_test(leaders_are_watched_in_order),
         cmocka_unit_test(closing_ends_the_campaign),
