@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# install.sh - sourced by bench/peers_locks.sh: installs and builds the drivers of one language
-# each, below the folder `peers`; nothing goes to the tree or to the home of the user.
+# install.sh - sourced by the scripts of peers: installs and builds the drivers of one language
+# each, and asynq's, below the folder `peers`; nothing goes to the tree or to the home of the user.
 : "${peers:?}"
 here_install=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 
@@ -11,9 +11,15 @@ install_node() {
 install_python() {
     python3 -m pip install --no-cache-dir --upgrade --target "$PWD/lib" -r requirements.txt
 }
-install_go() {
+build_go() {
     GOPATH=$PWD/cache GOMODCACHE=$PWD/cache/mod GOCACHE=$PWD/cache/build \
-        GOFLAGS='-mod=mod -modcacherw -buildvcs=false' go build -o locks .
+        GOFLAGS='-mod=mod -modcacherw -buildvcs=false' go build -o "$1" .
+}
+install_go() {
+    build_go locks
+}
+install_asynq() {
+    build_go asynq
 }
 # The settings of the user say where packages come from.
 install_rust() {
@@ -31,7 +37,7 @@ language_tools() {
     case $1 in
     node) echo node npm ;;
     python) echo python3 ;;
-    go) echo go ;;
+    go | asynq) echo go ;;
     rust) echo cargo ;;
     java) echo java javac mvn ;;
     esac
@@ -41,6 +47,7 @@ language_sources() {
     node) echo package.json locks.mjs ;;
     python) echo requirements.txt locks.py ;;
     go) echo go/go.mod go/locks.go go/peers.go ;;
+    asynq) echo asynq/go.mod asynq/asynq.go ;;
     rust) echo rust/Cargo.toml rust/src ;;
     java) echo java/pom.xml java/Locks.java ;;
     esac
