@@ -21,7 +21,6 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 enum { TAKERS = 16, TURNS = 100, PAIRS = 50, WAITERS = 8 };
 enum { RENEWED_TTL_MS = 30000, KEPT_TTL_MS = 6 * 3600 * 1000 };
@@ -89,10 +88,7 @@ static void free_herd(herd *hd)
 
 static double cpu_ms(void)
 {
-    struct timespec at;
-
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &at);
-    return (double)at.tv_sec * 1e3 + (double)at.tv_nsec / 1e6;
+    return (double)cpu_ns() / 1e6;
 }
 
 static uint64_t renewed(dibs_client *client)

@@ -7,6 +7,10 @@
  *     bench_redis PORT crew BLOCKS     64 threads, beside that loop
  *     bench_redis PORT async BLOCKS    64 lockers on one thread with an event loop,
  *                                      beside a bare loop with 16 on the way
+ *     bench_redis PORT cpu, cpu-crew, cpu-async BLOCKS
+ *                                      processor time of the client for a pair, of one
+ *                                      thread, the 64 threads and the 64 lockers, beside
+ *                                      the bare loops
  *     bench_redis PORT memory LOCKS    bytes for each lock that is held: "KEYS
  *                                      SERVER CLIENT", by MEMORY USAGE of all
  *                                      keys, INFO and the allocator
@@ -94,6 +98,52 @@ static void measure_async(const ground *on, size_t blocks)
     lockers_free(ls);
 }
 
+/* Both sides do BARE_PAIRS with one call. */
+static void bare_many(void *r)
+{
+    for (int i = 0; i < BARE_PAIRS; i++)
+        raw_pair(r);
+}
+
+static void our_many(void *lock)
+{
+    for (int i = 0; i < BARE_PAIRS; i++)
+        lock_pair(lock);
+}
+
+static void cpu_of_pair(const ground *on, size_t blocks)
+{
+    dibs_lock *lock = lock_new(on->client, 0, 0);
+
+    measure_cpu(&(side){bare_many, on->bare}, BARE_PAIRS,
+                &(side){our_many, lock}, BARE_PAIRS, blocks);
+    dibs_lock_free(lock);
+}
+
+static void cpu_of_threads(const ground *on, size_t blocks)
+{
+    side sides[CREW];
+    crew *cw;
+
+    for (int i = 0; i < CREW; i++)
+        sides[i] = (side){lock_pair, lock_new(on->client, i, 0)};
+    cw = crew_new(sides, CREW, LOCKER_PAIRS);
+    measure_cpu(&(side){bare_lockers, on->bare}, CREW * LOCKER_PAIRS,
+                &(side){crew_turn, cw}, CREW * LOCKER_PAIRS, blocks);
+    crew_free(cw);
+    for (int i = 0; i < CREW; i++)
+        dibs_lock_free(sides[i].arg);
+}
+
+static void cpu_of_lockers(const ground *on, size_t blocks)
+{
+    lockers *ls = lockers_new(on->client, CREW);
+
+    measure_cpu(&(side){bare_lockers, on->bare}, CREW * LOCKER_PAIRS,
+                &(side){our_lockers, ls}, CREW * LOCKER_PAIRS, blocks);
+    lockers_free(ls);
+}
+
 static size_t allocated(void)
 {
     struct mallinfo2 info = mallinfo2();
@@ -133,13 +183,11 @@ static void measure_memory(const ground *on, size_t count)
 int main(int argc, char **argv)
 {
     static const work list[] = {
-        {"pair", measure_pair},
-        {"unix", measure_unix},
-        {"unawaited", measure_unawaited},
-        {"crew", measure_threads},
-        {"async", measure_async},
-        {"memory", measure_memory},
-        {NULL, NULL},
+        {"pair", measure_pair},           {"unix", measure_unix},
+        {"unawaited", measure_unawaited}, {"crew", measure_threads},
+        {"async", measure_async},         {"cpu", cpu_of_pair},
+        {"cpu-crew", cpu_of_threads},     {"cpu-async", cpu_of_lockers},
+        {"memory", measure_memory},       {NULL, NULL},
     };
 
     return measure_work(argc, argv, list, 90000);

@@ -55,7 +55,7 @@ typedef struct caller {
 } caller;
 
 /* Processor time: there may be more callers than processors. */
-static int64_t cpu_ns(void)
+static int64_t thread_cpu_ns(void)
 {
     struct timespec ts;
 
@@ -68,10 +68,10 @@ static void *run_caller(void *arg)
     caller *ca = arg;
 
     while (ca->times.count < ca->times.room) {
-        int64_t began = cpu_ns();
+        int64_t began = thread_cpu_ns();
 
         ca->call(ca->breaker);
-        samples_add(&ca->times, (cpu_ns() - began) * 1000 / CALLS);
+        samples_add(&ca->times, (thread_cpu_ns() - began) * 1000 / CALLS);
     }
     return NULL;
 }

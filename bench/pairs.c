@@ -191,6 +191,34 @@ void measure_rates(const side *bare, const side *ours, int pairs, size_t blocks)
     free(own);
 }
 
+static double cpu_us(const side *sd, int pairs)
+{
+    int64_t from_ns = cpu_ns();
+
+    sd->pair(sd->arg);
+    return (double)(cpu_ns() - from_ns) / 1e3 / pairs;
+}
+
+void measure_cpu(const side *bare, int bare_pairs, const side *ours,
+                 int our_pairs, size_t blocks)
+{
+    double *ratios = numbers_new(blocks);
+    double *theirs = numbers_new(blocks), *own = numbers_new(blocks);
+
+    bare->pair(bare->arg);
+    ours->pair(ours->arg);
+    for (size_t i = 0; i < blocks; i++) {
+        theirs[i] = cpu_us(bare, bare_pairs);
+        own[i] = cpu_us(ours, our_pairs);
+        ratios[i] = own[i] / theirs[i];
+    }
+    printf("%.1f %.1f %.2f\n", median(theirs, blocks), median(own, blocks),
+           median(ratios, blocks));
+    free(ratios);
+    free(theirs);
+    free(own);
+}
+
 typedef struct hand {
     crew *of;
     side does;

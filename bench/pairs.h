@@ -34,6 +34,11 @@ void measure_pairs(const side *bare, const side *ours, size_t blocks);
 void measure_rates(const side *bare, const side *ours, int pairs,
                    size_t blocks);
 
+/* Processor time of this process for a pair: prints "BARE OURS RATIO". `bare` does so many
+ * pairs at each call, `ours` so many. */
+void measure_cpu(const side *bare, int bare_pairs, const side *ours,
+                 int our_pairs, size_t blocks);
+
 /* Up to CREW_MAX threads, each of which does so many pairs of its side in a turn;
  * crew_turn() has all of them do one. Free it with crew_free(). */
 enum { CREW_MAX = 64 };

@@ -200,6 +200,16 @@ for count in "${renewed[@]}"; do
     row "redis: $count, bare, pipelined" "$pipelined" "" "" "" 0 0 ""
     row "redis: renew $count ($ratio x)" "$client" "$commands" "$leases" "" "$leases" 60 ">= 60 a command"
 done
+# A client that looks for its answer before it sleeps takes more of a processor than its times tell.
+heading "client us"
+on_client() {
+    read -r bare ours ratio < <(repeated "$build/bench/bench_redis" "$port" "$3" "$crew_blocks")
+    row "redis: CPU of $2" "$bare" "" "" "" 0 0 ""
+    row "redis: CPU of $1 ($ratio x)" "$ours" "" "" "" 0 0 ""
+}
+on_client "a pair" "a bare pair" cpu
+on_client "one of 64 threads" "one of bare, 16 on the way" cpu-crew
+on_client "one of 64, async" "one of bare, 16 on the way" cpu-async
 # What docs/performance.md calculates with.
 heading "server us"
 on_server() { row "redis: $1" "$(repeats=$lease_repeats repeated "$build/bench/bench_cost" "$port" "$2" "$3")" "" "" "" 0 0 ""; }

@@ -15,6 +15,14 @@ int64_t now_ns(void)
     return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
 }
 
+int64_t cpu_ns(void)
+{
+    struct timespec at;
+
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &at);
+    return (int64_t)at.tv_sec * 1000000000 + at.tv_nsec;
+}
+
 void samples_init(samples *s, size_t room)
 {
     s->ns = calloc(room, sizeof(*s->ns));

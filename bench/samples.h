@@ -18,6 +18,9 @@ typedef struct samples {
 /* CLOCK_MONOTONIC, which all processes of a machine share. */
 int64_t now_ns(void);
 
+/* The processor time that this process has had, all threads together. */
+int64_t cpu_ns(void);
+
 /* Room for `room` samples; exits when there is no memory. Free with
  * samples_fini(). */
 void samples_init(samples *s, size_t room);
