@@ -9,6 +9,8 @@
  *                                      holds nothing and of one that holds COUNT leases
  *     bench_leases PORT handoff COUNT  commands that an acquisition takes, release
  *                                      included, with 8 threads that wait for one name
+ *     bench_leases PORT list COUNT     a list of COUNT leases: "BARE_MS MS RATIO", beside
+ *                                      SCAN and HGETALL
  *
  * Both sides of `grow` take turns on one server. The server should be idle, empty and
  * of this machine. */
@@ -231,12 +233,42 @@ static void measure_handoff(const ground *on, size_t count)
     dibs_lock_free(first);
 }
 
+static bool count_lease(const dibs_lease_info *info, void *arg)
+{
+    *(size_t *)arg += info->holder_count == 1;
+    return true;
+}
+
+static double ms_since(int64_t from_ns)
+{
+    return (double)(now_ns() - from_ns) / 1e6;
+}
+
+static void measure_list(const ground *on, size_t count)
+{
+    herd hd = take_herd(on->client, count, KEPT_TTL_MS);
+    int64_t from_ns = now_ns();
+    size_t bare = raw_list(on->bare), ours = 0;
+    double theirs_ms = ms_since(from_ns), ours_ms;
+    dibs_error err;
+
+    from_ns = now_ns();
+    must_succeed(dibs_lease_list(on->client, NULL, count_lease, &ours, &err),
+                 &err);
+    ours_ms = ms_since(from_ns);
+    if (bare < count || ours < count)
+        give_up("list", "leases are missing");
+    printf("%.0f %.0f %.2f\n", theirs_ms, ours_ms, ours_ms / theirs_ms);
+    free_herd(&hd);
+}
+
 int main(int argc, char **argv)
 {
     static const work list[] = {
         {"renew", measure_renewals},
         {"grow", measure_growth},
         {"handoff", measure_handoff},
+        {"list", measure_list},
         {NULL, NULL},
     };
 

@@ -370,3 +370,30 @@ long long raw_usage(raw *r, size_t *keys)
     freeReplyObject(names);
     return sum;
 }
+
+/* The hashes of one step of SCAN, all on the way together. */
+static void read_hashes(raw *r, const redisReply *names)
+{
+    for (size_t i = 0; i < names->elements; i++)
+        if (redisAppendCommand(r->context, "HGETALL %s",
+                               names->element[i]->str) != REDIS_OK)
+            give_up("raw", r->context->errstr);
+    read_replies(r, (int)names->elements);
+}
+
+size_t raw_list(raw *r)
+{
+    char cursor[24] = "0";
+    size_t count = 0;
+
+    do {
+        const char *scan[] = {"SCAN", cursor, "COUNT", "1000", "TYPE", "hash"};
+        redisReply *reply = ask(r, 6, scan);
+
+        snprintf(cursor, sizeof(cursor), "%s", reply->element[0]->str);
+        read_hashes(r, reply->element[1]);
+        count += reply->element[1]->elements;
+        freeReplyObject(reply);
+    } while (strcmp(cursor, "0") != 0);
+    return count;
+}

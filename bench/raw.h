@@ -70,6 +70,10 @@ void raw_drop(raw *r, size_t count);
  * compares and extends; the scripts are pipelined. */
 void raw_renew(raw *r, size_t count, size_t part);
 
+/* Reads all hashes of the database, in steps of SCAN: the least that a list of leases can
+ * cost. Answers how many they are. */
+size_t raw_list(raw *r);
+
 /* MEMORY USAGE of all keys of the database together, and how many they are. */
 long long raw_usage(raw *r, size_t *keys);
 

@@ -183,6 +183,11 @@ for count in "${beside[@]}"; do
     row "redis: pair of an empty client" "" "$alone" "" "" 0 0 ""
     row "redis: beside $count leases ($ratio x)" "" "$p50" "" "" "$ratio" 1.2 "<= 1.2 x alone"
 done
+heading ms
+read -r bare ours ratio < <(on_leases list "${beside[0]}")
+row "redis: SCAN, HGETALL of ${beside[0]}" "$bare" "" "" "" 0 0 ""
+row "redis: ls of ${beside[0]} ($ratio x)" "$ours" "" "" "" 0 0 ""
+times
 commands=$(on_leases handoff "$handed")
 row "redis: hand-off, 8 wait: commands" "$commands" "" "" "" "$commands" 2.1 "<= 2.1"
 for threads in "${lines[@]}"; do

@@ -5,7 +5,8 @@
 #include "proxy.h"
 #include "redis_world.h"
 
-enum { NAMES = 40, OTHERS = 2000, LIMIT_MS = 900 };
+enum { NAMES = 40, OTHERS = 5000, LIMIT_MS = 900 };
+enum { CROWDED = 5, READERS = 130 };
 
 /* Locks, values and queues, among keys of others that a search has to pass. */
 static const char make_keys[] =
@@ -114,6 +115,39 @@ static void a_list_of_queues_has_as_long_as_it_takes(void **state)
     expect_whole_list(*state, list_queues);
 }
 
+static bool count_readers(const dibs_lease_info *info, void *arg)
+{
+    char name[16];
+
+    snprintf(name, sizeof(name), "c-%zu", *(size_t *)arg);
+    assert_string_equal(info->name, name);
+    assert_int_equal(info->holder_count, READERS);
+    ++*(size_t *)arg;
+    return true;
+}
+
+/* More than one answer has: the names after the first ones are asked for again. */
+static void names_with_many_readers_are_all_listed(void **state)
+{
+    world *w = *state;
+    dibs_lock *locks[CROWDED * READERS];
+    size_t count = 0;
+
+    for (size_t i = 0; i < CROWDED * READERS; i++) {
+        char name[16];
+
+        snprintf(name, sizeof(name), "c-%zu", i / READERS);
+        locks[i] =
+            world_lock(w->one, name,
+                       DIBS_LOCK_OPTS(.mode = DIBS_SHARED, .ttl_ms = 600000));
+        CHECK(DIBS_OK, dibs_lock_acquire(locks[i], err));
+    }
+    CHECK(DIBS_OK, dibs_lease_list(w->one, "c-", count_readers, &count, err));
+    assert_int_equal(count, CROWDED);
+    for (size_t i = 0; i < CROWDED * READERS; i++)
+        dibs_lock_free(locks[i]);
+}
+
 /* A server that does not answer is given up after the time of one request. */
 static void a_list_ends_with_its_server(void **state)
 {
@@ -185,6 +219,7 @@ int main(void)
         WORLD_TEST(a_list_of_locks_has_as_long_as_it_takes),
         WORLD_TEST(a_list_of_values_has_as_long_as_it_takes),
         WORLD_TEST(a_list_of_queues_has_as_long_as_it_takes),
+        WORLD_TEST(names_with_many_readers_are_all_listed),
         WORLD_TEST(a_list_ends_with_its_server),
         WORLD_TEST(a_limit_that_no_draw_wrote_is_passed_over),
     };

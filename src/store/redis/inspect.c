@@ -1,6 +1,6 @@
 /* inspect.c - the reading lease steps: inspect and list.
  *
- * A list finds all names first and puts them in order, then reads a few at a
+ * A list finds all names first and puts them in order, then reads some at a
  * time; the caller's function runs while nothing is held. Any thread. */
 /* SPDX-License-Identifier: MIT */
 #include "base/alloc.h"
@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { PAGE = 8 };    /* names read by one script */
+enum { PAGE = 64 }; /* names that one script is asked for; it may read fewer */
 enum { FIELDS = 11 }; /* that inspect.lua answers for each entry */
 
 /* The fields between the texts, in their order. */
@@ -82,12 +82,12 @@ static dibs_status read_entries(const redisReply *list, dibs__display *dp,
     return DIBS_OK;
 }
 
-/* Reads the entries of up to PAGE names. */
+/* Reads the entries of the first of `count` names; `keys` has room for those of each. */
 static dibs_status
 read_names(dibs__redis *rd, const char *const *names, size_t count,
-           dibsx_nsec deadline, redisReply **reply, dibs_error *err)
+           dibs__keys *keys, dibsx_nsec deadline, redisReply **reply,
+           dibs_error *err)
 {
-    dibs__keys keys[PAGE];
     char key_count[24];
     dibs__words words;
 
@@ -117,9 +117,10 @@ dibs_status dibs__redis_inspect(struct dibs__store *st, const char *name,
     dibs__display dp = {.each = each, .arg = arg};
     redisReply *reply = NULL;
     const redisReply *list;
+    dibs__keys keys;
     size_t count = 0;
     dibs_status rc =
-        read_names(dibs__redis_of(st), &name, 1, deadline, &reply, err);
+        read_names(dibs__redis_of(st), &name, 1, &keys, deadline, &reply, err);
 
     if (rc != DIBS_OK)
         return rc;
@@ -141,15 +142,22 @@ static bool name_of(const char *key, size_t len, const char *begins,
            strncmp(out, begins, strlen(begins)) == 0;
 }
 
-/* DIBS_NOTFOUND: the caller has seen enough. */
+/* *count: of the names; then how many of them it has shown. DIBS_NOTFOUND: the caller has
+ * seen enough. */
 static dibs_status
-show_page(dibs__redis *rd, const char *const *names, size_t count,
-          dibsx_nsec deadline, dibs__display *dp, dibs_error *err)
+show_page(dibs__redis *rd, const char *const *names, size_t *count,
+          dibs__keys *keys, dibsx_nsec deadline, dibs__display *dp,
+          dibs_error *err)
 {
     redisReply *reply = NULL;
-    dibs_status rc = read_names(rd, names, count, deadline, &reply, err);
+    dibs_status rc = read_names(rd, names, *count, keys, deadline, &reply, err);
 
-    for (size_t i = 0; i < count && rc == DIBS_OK; i++) {
+    if (rc == DIBS_OK && (reply->type != REDIS_REPLY_ARRAY ||
+                          reply->elements < 1 || reply->elements > *count))
+        rc = dibs__reply_odd(err);
+    if (rc == DIBS_OK)
+        *count = reply->elements;
+    for (size_t i = 0; i < *count && rc == DIBS_OK; i++) {
         size_t entries;
 
         rc = read_entries(dibs__reply_item(reply, i), dp, &entries, err);
@@ -171,23 +179,26 @@ list_names(dibs__redis *rd, const char *begins, dibsx_nsec deadline, bool paced,
     const char *const text[] = {texts[0], texts[1], texts[2], texts[3]};
     int64_t each_ms = dibsx_wait_ms(deadline, dibsx_now());
     dibs__display dp = {.each = each, .arg = arg};
+    /* In a cluster a script has keys of one slot only. */
+    size_t page = rd->cluster ? 1 : PAGE, few;
+    dibs__keys *keys = dibsx_zalloc(page * sizeof(*keys));
     dibs__names names;
     dibs_status rc;
 
+    if (!keys)
+        return dibsx_nomem(err, "the keys of names");
     dibs__keys_begin(begins, texts);
     rc = (paced ? dibs__scan_paced
                 : dibs__scan)(rd->steps, text, DIBS__KEY_BEGINS, begins,
                               name_of, deadline, &names, err);
-    for (size_t i = 0, few; i < names.count && rc == DIBS_OK; i += few) {
-        /* In a cluster a script has keys of one slot only. */
-        size_t page = rd->cluster ? 1 : PAGE;
+    for (size_t i = 0; i < names.count && rc == DIBS_OK; i += few) {
         dibsx_nsec until =
             paced ? dibsx_after_ms(dibsx_now(), each_ms) : deadline;
 
         few = names.count - i < page ? names.count - i : page;
-
-        rc = show_page(rd, names.name + i, few, until, &dp, err);
+        rc = show_page(rd, names.name + i, &few, keys, until, &dp, err);
     }
+    dibsx_free(keys);
     dibs__names_fini(&names);
     dibs__display_fini(&dp);
     return rc == DIBS_NOTFOUND ? DIBS_OK : rc;

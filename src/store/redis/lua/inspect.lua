@@ -1,12 +1,14 @@
 -- inspect.lua - the holders and waiters of names. Changes nothing.
 -- KEYS: for each lock party queue place
--- Answers a list for each, 0 when the key is not a lock; a list has for each
--- holder and then for each waiter, in the order of service:
+-- Answers a list for each of the first of them, 0 when the key is not a lock; those after
+-- ENOUGH entries are for the next call. A list has for each holder and then for each
+-- waiter, in the order of service:
 --   owner state mode permits capacity priority fence ttl_ms age_ms left_ms who
 local call = redis.call
 
 --include grant
 local MOST = 4000 -- waiters of a name that are shown
+local ENOUGH = 500 -- entries, each of which is eleven words
 
 local function show(list, at, state, since)
     local n = #list
@@ -50,10 +52,14 @@ local function show_queue(list)
     end
 end
 
-local lists = {}
+local lists, words = {}, 0
 
 for i = 1, math.floor(#KEYS / 4) do
     local list = {}
+
+    if words >= 11 * ENOUGH then
+        break
+    end
 
     if enter(4 * i - 3) then
         for _, holder in ipairs(roll.holders) do
@@ -61,6 +67,7 @@ for i = 1, math.floor(#KEYS / 4) do
                  holder.claim and 'claim' or 'held', tonumber(holder.fence))
         end
         show_queue(list)
+        words = words + #list
     else
         list = 0
     end
