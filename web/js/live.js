@@ -94,9 +94,10 @@ async function listen(wire) {
         event: (kind, data, id) => {
           last = id || last;
           // Whoever missed something asks again; for the pages that is news like any other.
-          const news = kind === 'reset' || kind === 'gap' ? 'locks' : kind;
-          tell(news, data);
-          wire?.postMessage([news, data]);
+          for (const news of kind === 'reset' || kind === 'gap' ? ['locks', 'runs'] : [kind]) {
+            tell(news, data);
+            wire?.postMessage([news, data]);
+          }
         },
       });
     } catch (e) {
