@@ -205,6 +205,13 @@ class Rows(Shown):
         self.browser.await_("return !document.body.innerText.includes('goes-1')", "the end of a row")
         self.assertTrue(self.browser.run("return document.activeElement === at"))
 
+    def test_a_member_that_counts_by_now(self):
+        self.show("#/coordination/counted")
+        self.browser.await_text("Nobody is there.", "main")
+        self.scene.behind("join", "counted", "--member", "ann", "--ttl", "9s", "--", "sleep", "3600")
+        self.browser.await_text("not yet", "[aria-label=Members]")
+        self.browser.await_text("yes", "[aria-label=Members]")
+
     def test_a_list_says_that_there_are_more(self):
         self.lead("more", "ann", ttl_ms=600000)
         wait_until(lambda: "more" in [e["name"] for e in self.scene.get("/v1/elections").json["items"]], "the first election")

@@ -113,7 +113,7 @@ function finder(ask) {
 function group(name) {
   const view = page(name, { back: ['Coordination', '#/coordination'], mono: true });
   const rows = table('Members', 'audit', ['Since', 'Member', 'Counts', 'Host', 'Facts'], {
-    key: m => m.member + m.fence,
+    key: m => m.member + m.fence + m.counts,
     make: m => [when(m.since_at), h('b', { text: m.member }), h('span', { text: m.counts ? 'yes' : 'not yet' }), h('span', { text: who(m) }),
       h('span', { class: 'why', text: [m.label, ...Object.entries(m.meta).map(([k, v]) => `${k}=${v}`)].filter(Boolean).join(' · ') || '–' })],
   });
