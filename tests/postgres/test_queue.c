@@ -302,6 +302,28 @@ static void a_purge_takes_from_no_lane_unlocked(void **state)
     assert_int_equal(count_items("lane = 1"), 1);
 }
 
+/* A lane that has an item and waits for more is passed over by a push while a purge has it
+ * locked: the purge ends first, or looks again. */
+static void a_purge_leaves_no_lane_asleep(void **state)
+{
+    char sql[SQL_MAX];
+
+    (void)state;
+    push(session[0], 9, 1);
+    reserve(session[0], 1, 1, false);
+    assert_int_equal(reserve(session[0], 1, 2, false), 1);
+    assert_int_equal(reserve(session[0], 1, 3, true), 0);
+    tell(session[0], NULL, "BEGIN");
+    tell(session[0], NULL, "SELECT dibs.queue_purge('%s', 4, 9)", queue);
+    push_text(sql, 9, 2);
+    assert_int_equal(PQsendQuery(session[1], sql), 1);
+    await_second(session[1]);
+    tell(session[0], NULL, "COMMIT");
+    (void)finish(session[1]);
+    assert_int_equal(count_items("lane = 1"), 1);
+    assert_int_equal(count_items("lane = 0"), 0);
+}
+
 /* How many notices came to the session. What is not there yet would come before the
  * answer to what it asks now. */
 static int notices(PGconn *pq)
@@ -529,6 +551,7 @@ int main(void)
         SESSION_TEST(a_tended_lane_misses_nothing),
         SESSION_TEST(claims_wait_for_nobody),
         SESSION_TEST(a_purge_takes_from_no_lane_unlocked),
+        SESSION_TEST(a_purge_leaves_no_lane_asleep),
         SESSION_TEST(no_notify_when_nobody_waits),
         SESSION_TEST(only_what_is_believed_in_waits_for_the_disk),
         SESSION_TEST(done_leaves_nothing),

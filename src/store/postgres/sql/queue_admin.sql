@@ -1,5 +1,5 @@
 -- queue_admin.sql - the queue steps of an operator: stats, redrive, remove and list of
--- src/store/queue_admin.h; set and purge are in serve.sql, and peek is a query. Each but the list
+-- src/store/queue_admin.h; set is in serve.sql, purge in settle.sql, and peek is a query. Each but the list
 -- answers "5" when there is no such queue.
 
 -- The place of the oldest that is ready, among the first of each priority and worker.

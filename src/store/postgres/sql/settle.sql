@@ -1,5 +1,6 @@
 -- settle.sql - version 13: a request that repeats the number of a lane, and settles in
--- another way, is another's. It replaces functions of earlier versions.
+-- another way, is another's; a purge looks after the lanes that it has locked. It replaces
+-- functions of earlier versions.
 
 -- The letters of the settlements (settle_items), as the results of a lane have them.
 CREATE OR REPLACE FUNCTION @schema@.verbs(a_settle bigint[])
@@ -177,6 +178,93 @@ BEGIN
         PERFORM @schema@.sweep_queues(st.at_us);
     END IF;
     RETURN @schema@.tell_lane(st, ln, v_ids);
+END
+$$;
+
+-- Drops ready, delayed (later) or dead items, or those that are out, whose lanes it locks,
+-- and records of done ones.
+-- Answers "0 dropped".
+CREATE OR REPLACE FUNCTION @schema@.queue_purge(a_queue text, a_places bigint,
+                                     a_max bigint)
+RETURNS text
+LANGUAGE plpgsql AS $$
+DECLARE
+    st @schema@.queue_step := @schema@.queue_begin(a_queue);
+    v_ids bigint[] := '{}';
+    v_lanes bigint[];
+    v_dedups text[];
+    v_dead bigint := 0;
+    v_done bigint := 0;
+BEGIN
+    IF NOT @schema@.queue_known(a_queue) THEN
+        RETURN '5';
+    END IF;
+    IF a_places & 1 > 0 THEN
+        v_ids := ARRAY(
+            SELECT i.id FROM @schema@.item AS i
+            WHERE i.queue = a_queue AND i.lane = 0 AND i.due_us = 0
+            LIMIT a_max FOR UPDATE SKIP LOCKED);
+    END IF;
+    IF a_places & 2 > 0 THEN
+        v_ids := v_ids || ARRAY(
+            SELECT i.id FROM @schema@.item AS i
+            WHERE i.queue = a_queue AND i.due_us > 0
+            LIMIT a_max - cardinality(v_ids) FOR UPDATE SKIP LOCKED);
+    END IF;
+    IF a_places & 4 > 0 THEN
+        -- Others have got items by the time that these are locked.
+        v_lanes := ARRAY(
+            SELECT l.lane FROM @schema@.lane AS l WHERE l.queue = a_queue
+            AND EXISTS (SELECT FROM @schema@.item AS i WHERE i.queue = a_queue
+                        AND i.lane = l.lane AND i.lane <> 0)
+            ORDER BY l.lane FOR UPDATE);
+        -- A push may have passed one over that waits: the purge is alone when it looks.
+        st.serves := EXISTS (
+            SELECT FROM @schema@.lane AS l WHERE l.queue = a_queue
+            AND l.lane = ANY (v_lanes) AND l.waits_us > 0);
+        IF st.serves THEN
+            PERFORM @schema@.queue_lock(a_queue, true);
+        END IF;
+        v_ids := v_ids || ARRAY(
+            SELECT i.id FROM @schema@.item AS i
+            WHERE i.queue = a_queue AND i.lane <> 0 AND i.lane = ANY (v_lanes)
+            LIMIT a_max - cardinality(v_ids));
+    END IF;
+    WITH gone AS (
+        DELETE FROM @schema@.item AS i
+        WHERE i.id = ANY (v_ids)
+        RETURNING i.id, i.dedup)
+    SELECT coalesce(array_agg(g.id), '{}'), array_agg(g.dedup)
+    INTO v_ids, v_dedups FROM gone AS g;
+    st := @schema@.drop_items(st, v_ids, v_dedups);
+    IF a_places & 8 > 0 THEN
+        WITH gone AS (
+            DELETE FROM @schema@.dead AS d
+            WHERE d.queue = a_queue AND d.position IN (
+                SELECT o.position FROM @schema@.dead AS o
+                WHERE o.queue = a_queue ORDER BY o.position
+                LIMIT a_max - cardinality(v_ids) FOR UPDATE SKIP LOCKED)
+            RETURNING 1)
+        SELECT count(*) INTO v_dead FROM gone;
+    END IF;
+    IF a_places & 16 > 0 THEN
+        -- A record beyond the bound is not shown, and so not counted.
+        PERFORM @schema@.trim_done(a_queue, st.keep_done);
+        WITH gone AS (
+            DELETE FROM @schema@.done AS d
+            WHERE d.queue = a_queue AND d.position IN (
+                SELECT o.position FROM @schema@.done AS o
+                WHERE o.queue = a_queue ORDER BY o.position
+                LIMIT a_max - cardinality(v_ids) - v_dead FOR UPDATE SKIP LOCKED)
+            RETURNING 1)
+        SELECT count(*) INTO v_done FROM gone;
+    END IF;
+    st.counts[2] := st.counts[2] - v_dead;
+    st.counts[10] := st.counts[10] + cardinality(v_ids) + v_dead;
+    st := @schema@.serve_queue(@schema@.tidy_queue(st));
+    PERFORM @schema@.queue_tally(a_queue, st.counts);
+    PERFORM @schema@.sweep_idle(a_queue);
+    RETURN '0 ' || cardinality(v_ids) + v_dead + v_done;
 END
 $$;
 
