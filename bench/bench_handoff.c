@@ -3,11 +3,12 @@
  *
  *     bench_handoff PORT THREADS BLOCKS
  *
- * Prints "BARE_P50 BARE_P99 BARE_SERVER P50 P99 SERVER RATIO COMMANDS": how long it takes
- * from before the release until the next holder has the lock, processor time of the
- * server a hand-off, all in us; the ratio of the two p50, the median over the blocks; and the
- * commands of dibs a hand-off, joining the queue again included. All threads of dibs share one
- * client. Both sides take turns in blocks. The server should be of this machine. */
+ * Prints "BARE_P50 BARE_P99 BARE_SERVER P50 P99 SERVER RATIO COMMANDS JAIN LONGEST": how
+ * long it takes from before the release until the next holder has the lock, processor time of
+ * the server a hand-off, all in us; the ratio of the two p50, the median over the blocks; the
+ * commands of dibs a hand-off, joining the queue again included; Jain's index of the turns of
+ * its threads, 1 when all had as many, the least of the blocks; and the longest wait of a
+ * thread, in us. All threads of dibs share one client. Both sides take turns in blocks. The server should be of this machine. */
 /* SPDX-License-Identifier: MIT */
 #include "bench/pairs.h"
 #include "bench/raw.h"
@@ -30,6 +31,8 @@ typedef struct party {
     double server_us; /* in all, as the rest */
     double commands;
     double grants;
+    double jain; /* the least */
+    int64_t longest_ns;
 } party;
 
 /* A block of one side. */
@@ -46,11 +49,14 @@ typedef struct turns {
 typedef struct seat {
     turns *turns;
     void *handle;
+    int64_t asked_ns;
+    size_t had; /* turns that were noted */
+    int64_t longest_ns;
 } seat;
 
 /* The holder notes how long the hand-off to it took, once all threads wait. False:
  * there were enough. */
-static int note_turn(turns *tr)
+static int note_turn(turns *tr, seat *st)
 {
     int64_t at_ns = now_ns(), from_ns = atomic_load(&tr->released_ns);
     int more;
@@ -61,6 +67,9 @@ static int note_turn(turns *tr)
         tr->done < tr->count) {
         samples_add(&tr->block, at_ns - from_ns);
         tr->done++;
+        st->had++;
+        if (st->longest_ns < at_ns - st->asked_ns)
+            st->longest_ns = at_ns - st->asked_ns;
     }
     more = tr->done < tr->count;
     pthread_mutex_unlock(&tr->mutex);
@@ -69,18 +78,34 @@ static int note_turn(turns *tr)
 
 static void *take_turns(void *arg)
 {
-    const seat *st = arg;
+    seat *st = arg;
     turns *tr = st->turns;
     int more = 1;
 
     atomic_fetch_add(&tr->begun, 1);
     while (more) {
+        st->asked_ns = now_ns();
         tr->pt->acquire(st->handle);
-        more = note_turn(tr);
+        more = note_turn(tr, st);
         atomic_store(&tr->released_ns, now_ns());
         tr->pt->release(st->handle);
     }
     return NULL;
+}
+
+static void note_fairness(party *pt, const seat *seats, int threads)
+{
+    double sum = 0, squares = 0, jain;
+
+    for (int i = 0; i < threads; i++) {
+        sum += (double)seats[i].had;
+        squares += (double)seats[i].had * (double)seats[i].had;
+        if (pt->longest_ns < seats[i].longest_ns)
+            pt->longest_ns = seats[i].longest_ns;
+    }
+    jain = sum * sum / (squares * threads);
+    if (pt->jain == 0 || jain < pt->jain)
+        pt->jain = jain;
 }
 
 /* Returns the p50. */
@@ -98,12 +123,13 @@ static double run_block(party *pt, raw *r, int threads)
     samples_init(&tr.block, tr.count);
     pthread_mutex_init(&tr.mutex, NULL);
     for (int i = 0; i < threads; i++) {
-        seats[i] = (seat){&tr, pt->handles[i]};
+        seats[i] = (seat){.turns = &tr, .handle = pt->handles[i]};
         if (pthread_create(&ids[i], NULL, take_turns, &seats[i]) != 0)
             give_up("thread", "cannot be started");
     }
     for (int i = 0; i < threads; i++)
         pthread_join(ids[i], NULL);
+    note_fairness(pt, seats, threads);
     pt->server_us += raw_cpu_us(r) - from_us;
     pt->commands += (double)(raw_calls(r, "evalsha") - calls);
     pt->grants += (double)tr.grants;
@@ -156,11 +182,12 @@ measure_both(raw *r, party *bare, party *ours, int threads, size_t blocks)
     samples_sort(&ratios);
     samples_sort(&bare->all);
     samples_sort(&ours->all);
-    printf("%.1f %.1f %.1f %.1f %.1f %.1f %.2f %.2f\n",
+    printf("%.1f %.1f %.1f %.1f %.1f %.1f %.2f %.2f %.3f %.0f\n",
            samples_at(&bare->all, 50), samples_at(&bare->all, 99),
            bare->server_us / bare->grants, samples_at(&ours->all, 50),
            samples_at(&ours->all, 99), ours->server_us / ours->grants,
-           samples_at(&ratios, 50) / 1e3, ours->commands / ours->grants);
+           samples_at(&ratios, 50) / 1e3, ours->commands / ours->grants,
+           ours->jain, (double)ours->longest_ns / 1e3);
     samples_fini(&ratios);
 }
 

@@ -191,12 +191,13 @@ times
 commands=$(on_leases handoff "$handed")
 row "redis: hand-off, 8 wait: commands" "$commands" "" "" "" "$commands" 2.1 "<= 2.1"
 for threads in "${lines[@]}"; do
-    read -r bare bare_p99 bare_cpu p50 p99 cpu ratio commands \
+    read -r bare bare_p99 bare_cpu p50 p99 cpu ratio commands jain longest \
         < <(repeated "$build/bench/bench_handoff" "$port" "$threads" "$handoff_blocks")
     row "redis: bare hand-off, $threads threads" "" "$bare" "" "$bare_p99" 0 0 ""
     row "redis: hand-off, $threads threads ($ratio x)" "" "$p50" "" "$p99" "$ratio" 1.5 "<= 1.5 x bare"
     row "redis: bare, us of the server" "" "$bare_cpu" "" "" 0 0 ""
     row "redis: us of the server, $commands commands" "" "$cpu" "" "" "$commands" 2.1 "<= 2.1 commands"
+    row "redis: the longest wait, Jain $jain" "" "$longest" "" "" "$jain" 0.99 ">= 0.99"
 done
 heading "client ms" commands "a command"
 for count in "${renewed[@]}"; do
