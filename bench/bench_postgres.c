@@ -1,7 +1,7 @@
 /* bench_postgres.c - locks and limits on a PostgreSQL server, beside the bare driver.
  *
  *     bench_postgres pair BLOCKS URL   one thread, beside pg_try_advisory_lock and
- *                                      unlock through libpq
+ *                                      unlock through libpq, prepared
  *     bench_postgres crew BLOCKS URL   32 threads, beside one
  *     bench_postgres draw BLOCKS URL   a token of a limit, beside an UPDATE of a row of
  *                                      a table that is not logged either
@@ -44,18 +44,30 @@ static PGconn *connect_bare(const char *url)
     return pq;
 }
 
+static void prepare(PGconn *pq, const char *name, const char *sql)
+{
+    end_query(pq, PQprepare(pq, name, sql, 0, NULL), sql);
+}
+
+static void run_prepared(PGconn *pq, const char *name)
+{
+    end_query(pq, PQexecPrepared(pq, name, 0, NULL, NULL, NULL, 0), name);
+}
+
 /* The least that a lock can cost here: it lives in the memory of the server, for
  * as long as the connection does. */
 static void bare_pair(void *pq)
 {
-    run(pq, "SELECT pg_try_advisory_lock(1)");
-    run(pq, "SELECT pg_advisory_unlock(1)");
+    run_prepared(pq, "lock");
+    run_prepared(pq, "unlock");
 }
 
 static void measure_pair(PGconn *pq, dibs_client *client, size_t blocks)
 {
     dibs_lock *lock = lock_new(client, 0, 0);
 
+    prepare(pq, "lock", "SELECT pg_try_advisory_lock(1)");
+    prepare(pq, "unlock", "SELECT pg_advisory_unlock(1)");
     measure_pairs(&(side){bare_pair, pq}, &(side){lock_pair, lock}, blocks);
     dibs_lock_free(lock);
 }
@@ -81,18 +93,15 @@ static void make_row(PGconn *pq)
 
 static void prepare_update(PGconn *pq)
 {
-    end_query(pq,
-              PQprepare(pq, "take",
-                        "UPDATE bench_raw_limit SET taken = taken + 1 "
-                        "WHERE id = 1 RETURNING taken",
-                        0, NULL),
-              "prepare");
+    prepare(pq, "take",
+            "UPDATE bench_raw_limit SET taken = taken + 1 "
+            "WHERE id = 1 RETURNING taken");
 }
 
 /* The least that a token can cost here. */
 static void bare_take(void *pq)
 {
-    end_query(pq, PQexecPrepared(pq, "take", 0, NULL, NULL, NULL, 0), "take");
+    run_prepared(pq, "take");
 }
 
 static void measure_draw(PGconn *pq, dibs_client *client, size_t blocks)

@@ -62,7 +62,7 @@ if [ -x "$build/bench/bench_postgres" ]; then
         fi
         read -r rate p50 p95 p99 our_rate our_p50 our_p95 our_p99 ratio \
             < <(on_postgres "$option" pair "$pg_blocks")
-        row "$where: bare advisory pair" "$rate" "$p50" "$p95" "$p99" 0 0 ""
+        row "$where: bare advisory, prepared" "$rate" "$p50" "$p95" "$p99" 0 0 ""
         row "$where: pair ($ratio x)" "$our_rate" "$our_p50" "$our_p95" "$our_p99" "$ratio" 2 "$pair_target"
         read -r _ rate multiple < <(on_postgres "$option" crew "$pg_crew_blocks")
         row "$where: 32 threads ($multiple x)" "$rate" "" "" "" "$multiple" 5 "$crew_target"
