@@ -169,14 +169,26 @@ static const char *reason_of(const dibs__run_step *step)
     return step->reason ? dibs__reason_name(step->reason) : "ok";
 }
 
-/* True: all of the step was shown, and nothing more will come. */
+/* The attempt to show: one that was begun is shown to its end. */
+static uint32_t attempt_to_show(const dibs__run_output *ro, size_t i,
+                                const dibs__run_step *step)
+{
+    const dibs__output_place *place = &ro->places[i];
+
+    if (ro->attempt)
+        return ro->attempt;
+    return place->attempt && !place->ended && place->attempt < step->attempt
+               ? place->attempt
+               : step->attempt;
+}
+
+/* *done: all of the attempt was shown, and nothing more of it will come. */
 static dibs_status
-show_step(dibs__run_output *ro, const dibs__run *run, size_t i, dibsx_buf *out,
-          bool *done, dibs_error *err)
+show_attempt(dibs__run_output *ro, const dibs__run *run, size_t i,
+             uint32_t attempt, dibsx_buf *out, bool *done, dibs_error *err)
 {
     const dibs__run_step *step = &run->steps[i];
     dibs__output_place *place = &ro->places[i];
-    uint32_t attempt = ro->attempt ? ro->attempt : step->attempt;
     const bool current = attempt == step->attempt;
     const bool ended = !current || (step->state != DIBS__STATE_RUNNING &&
                                     step->state != DIBS__STATE_CLAIMED);
@@ -207,6 +219,20 @@ show_step(dibs__run_output *ro, const dibs__run *run, size_t i, dibsx_buf *out,
                      step->name, reason_of(step), (int)step->exit_code);
     }
     dibs__kept_output_fini(&p);
+    return rc;
+}
+
+/* *done: all of the step was shown, and nothing more will come. */
+static dibs_status
+show_step(dibs__run_output *ro, const dibs__run *run, size_t i, dibsx_buf *out,
+          bool *done, dibs_error *err)
+{
+    const dibs__run_step *step = &run->steps[i];
+    const uint32_t first = attempt_to_show(ro, i, step);
+    dibs_status rc = show_attempt(ro, run, i, first, out, done, err);
+
+    if (rc == DIBS_OK && *done && !ro->attempt && first != step->attempt)
+        rc = show_attempt(ro, run, i, step->attempt, out, done, err);
     return rc;
 }
 

@@ -279,6 +279,9 @@ class Jobs(ServeCase):
         rest = list(self.events(run, headers={"Last-Event-ID": place}))
         self.assertEqual(self.shown(rest), whole)
         self.assertEqual(rest[-1][1:], ("end", {"state": "OK"}))
+        # A stream that had not read the first attempt to its end when the second began.
+        rest = list(self.events(run, headers={"Last-Event-ID": "0:1:0:0"}))
+        self.assertEqual(self.shown(rest), ["attempt 1", *whole])
         # A stream that begins has the last lines alone.
         self.assertEqual(self.shown(self.events(run, query="?tail=2")), [whole[0], *whole[-3:]])
 
