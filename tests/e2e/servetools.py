@@ -179,9 +179,9 @@ class ServeCase(unittest.TestCase):
         self.assertEqual(answer.json["type"], "/problems#" + code)
         return answer.json
 
-    def hold(self, name, *options):
+    def hold(self, name, *options, ttl="60s"):
         """Takes a lock by the command; its token."""
-        return self.daemon.dibs("acquire", name, "-n", "--ttl", "60s", *options).stdout.strip()
+        return self.daemon.dibs("acquire", name, "-n", "--ttl", ttl, *options).stdout.strip()
 
     @staticmethod
     def path(name):

@@ -511,7 +511,7 @@ class Reading(SessionCase):
     def test_a_stream_without_a_pause_keeps_its_session(self):
         """One byte of the news is always on its way. A client that reads no more loses its session, whatever comes."""
         ttl_ms, numbers = int(2000 * PACE), iter(range(100000))
-        self.hold(self.name())
+        self.hold(self.name(), ttl="1h")
         session = self.open(ttl_ms=ttl_ms, keep="stream")
         client = self.stream(session)
         begun = read = time.monotonic()
