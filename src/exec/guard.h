@@ -47,7 +47,8 @@ typedef struct dibs__guard_page {
     _Atomic int64_t late;    /* by the guard: how late it is woken */
     _Atomic uint32_t beats;  /* by the guard: how many times dibs asked it */
     _Atomic int32_t guard;   /* by the guard: its own process, or 0 */
-    /* By the guard: the command, or 0; negative: the process group it was given. */
+    /* By the command, before it is one: its process, or 0; negative: the group it was
+     * given. The guard may be stopped as soon as the command runs. */
     _Atomic int32_t head;
 } dibs__guard_page;
 

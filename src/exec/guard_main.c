@@ -291,13 +291,14 @@ static void start_command(guard *g, pid_t group)
                          .tty = job->tty,
                          .stdio = {job->stdio[0], job->stdio[1], job->stdio[2]},
                          .cgroup_fd = job->means->cgroup.fd,
-                         .group = job->own_group ? 0 : group};
+                         .group = job->own_group ? 0 : group,
+                         .head = &g->page->head};
     if (dibsx_now() >= dibs__guard_kill_at(g->page, job->belief))
         refuse(g, DIBS__EVENT_OVERDUE, 0);
     number = dibs__spawn_start(&start, &g->child, &g->stage);
     if (number)
         refuse(g, DIBS__EVENT_REFUSED, number);
-    g->head = job->own_group ? -g->child : g->child;
+    g->head = atomic_load(&g->page->head);
 }
 
 _Noreturn void
@@ -310,7 +311,6 @@ dibs__guard_main(const dibs__guard_spec *job, dibs__guard_page *page, int sock,
         _exit(1);
     atomic_store(&page->guard, getpid());
     start_command(&g, group);
-    atomic_store(&page->head, g.head);
     dibs__priority_raise(&g.rank);
     /* If it cannot watch, dibs hears of it and sees to the rest. */
     if (!dibs__side_process_open(&g.own, job->means, g.sock))

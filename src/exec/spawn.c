@@ -43,6 +43,8 @@ _Noreturn static void become(const dibs__spawn *start, pid_t guard, int tell)
 {
     failure why = {.stage = DIBS__STAGE_STDIO};
     (void)setpgid(0, start->group);
+    if (start->head)
+        atomic_store(start->head, start->group ? getpid() : -getpid());
     if (start->tty >= 0)
         (void)tcsetpgrp(start->tty, getpid());
     if (!set_stdio(start))
@@ -93,6 +95,8 @@ int dibs__spawn_start(const dibs__spawn *start, pid_t *pid,
             got = read(tell[0], &why, sizeof why);
         while (got < 0 && errno == EINTR);
     close(tell[0]);
+    if (got == (ssize_t)sizeof why && start->head)
+        atomic_store(start->head, 0);
     if (got == (ssize_t)sizeof why)
         (void)waitpid(child, NULL, 0);
     else if (child > 0)

@@ -6,6 +6,8 @@
 #include "base/buf.h"
 #include "exec/priority.h"
 #include "exec/signals.h"
+#include <stdatomic.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 /* Where a start failed. */
@@ -38,6 +40,9 @@ typedef struct dibs__spawn {
     int stdio[3];  /* become its standard descriptors; -1: as it is */
     int cgroup_fd; /* the cgroup to start in; -1: as this process */
     pid_t group;   /* the process group to join; 0: one of its own */
+    /* Set to the process before it runs the program; negative: it has a group of
+     * its own. NULL: nobody asks. */
+    _Atomic int32_t *head;
 } dibs__spawn;
 
 /* Returns 0 once the program runs, else why it does not (an errno) and in *stage
