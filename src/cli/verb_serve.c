@@ -214,7 +214,8 @@ static const dibs__option options[] = {
              "anybody asks for them. All lists come from this one look."},
     {DIBS__SETTING_SERVE_START_WAIT, .metavar = "DUR",
      .help = "How long to wait for the store, and until the jobs files are "
-             "loaded, before the daemon says that it is ready without them."},
+             "loaded, before the daemon says that it is ready without them. A "
+             "database of the embedded store has to open in this time."},
     {DIBS__SETTING_SERVE_DRAIN_DELAY, .metavar = "DUR",
      .help = "How long to go on answering after SIGTERM, no longer ready: time "
              "for a load balancer to look elsewhere."},

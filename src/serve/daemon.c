@@ -109,6 +109,45 @@ static dibs_status load_tokens(dibs__serve *sv, dibs_error *err)
     return rc;
 }
 
+/* The number of a signal that has come within the time, or 0. */
+static int await_signal(const dibs__serve *sv, int wait_ms)
+{
+    struct pollfd fd = {.fd = sv->signal_fd, .events = POLLIN};
+    struct signalfd_siginfo info;
+
+    if (poll(&fd, 1, wait_ms) != 1 ||
+        read(sv->signal_fd, &info, sizeof(info)) != (ssize_t)sizeof(info))
+        return 0;
+    return (int)info.ssi_signo;
+}
+
+/* A store that others keep busy is tried again; an embedded one is opened here, those on
+ * a network when they are first asked. */
+static dibs_status
+open_store(dibs__serve *sv, const char *url, const dibs_client_opts *client,
+           dibs_client **out, dibs_error *err)
+{
+    const dibsx_nsec until =
+        dibsx_after_ms(sv->started_at, sv->opts->start_wait_ms);
+    bool said = false;
+    int number = 0;
+
+    for (;;) {
+        const dibs_status rc = dibs_open(url, client, out, err);
+
+        if (rc != DIBS_UNAVAIL || dibsx_now() >= until || number == SIGTERM ||
+            number == SIGINT)
+            return rc;
+        if (!said)
+            dibs__serve_say(&sv->log, DIBS_LOG_WARN, "store_not_open",
+                            DIBS__SERVE_FACTS({"start_wait_ms", NULL,
+                                               sv->opts->start_wait_ms}),
+                            "the store cannot be opened yet: %s", err->message);
+        said = true;
+        number = await_signal(sv, START_POLL_MS);
+    }
+}
+
 static dibs_status open_stores(dibs__serve *sv, dibs_error *err)
 {
     const dibs__serve_opts *opts = sv->opts;
@@ -123,11 +162,11 @@ static dibs_status open_stores(dibs__serve *sv, dibs_error *err)
                                      .share_events = true,
                                      .lazy = true};
 
-    dibs_status rc = dibs_open(opts->url, &client, &sv->cl, err);
+    dibs_status rc = open_store(sv, opts->url, &client, &sv->cl, err);
 
     sv->data = sv->cl;
     if (rc == DIBS_OK && opts->data_url)
-        rc = dibs_open(opts->data_url, &client, &sv->data, err);
+        rc = open_store(sv, opts->data_url, &client, &sv->data, err);
     if (rc == DIBS_OK)
         dibs__serve_log_settle(&sv->log, sv->cl, sv->data, opts->log_level);
     return rc;
@@ -310,18 +349,6 @@ static dibs_status start(dibs__serve *sv, dibs_error *err)
     if (rc == DIBS_OK)
         rc = dibs__engine_start(&sv->engine, sv->data, &sv->counts, err);
     return rc;
-}
-
-/* The number of a signal that has come within the time, or 0. */
-static int await_signal(const dibs__serve *sv, int wait_ms)
-{
-    struct pollfd fd = {.fd = sv->signal_fd, .events = POLLIN};
-    struct signalfd_siginfo info;
-
-    if (poll(&fd, 1, wait_ms) != 1 ||
-        read(sv->signal_fd, &info, sizeof(info)) != (ssize_t)sizeof(info))
-        return 0;
-    return (int)info.ssi_signo;
 }
 
 /* The settings as their files have them now. */

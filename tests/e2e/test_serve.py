@@ -11,7 +11,7 @@ import subprocess
 import tempfile
 import unittest
 
-from runtools import DIBS, PATIENCE, NotInTime, main, span, wait_until
+from runtools import DIBS, PATIENCE, UNAVAIL, NotInTime, main, span, wait_until
 from servetools import Daemon, ServeCase
 
 PROBES = ("/livez", "/readyz", "/healthz", "/version", "/openapi.json", "/problems")
@@ -121,6 +121,28 @@ class Lives(unittest.TestCase):
         daemon = Daemon(*args, **more)
         self.addCleanup(daemon.end)
         return daemon
+
+    def test_a_store_that_is_kept_busy_at_the_start(self):
+        """The daemon says so and tries again, as long as it waits for a store on a network."""
+        folder = tempfile.mkdtemp(prefix="dibs-busy-")
+        self.addCleanup(shutil.rmtree, folder)
+        env = {"HOME": folder, "XDG_STATE_HOME": folder, "DIBS_URL": f"sqlite:{folder}/store.db"}
+        words = [DIBS, "serve", "--listen", "127.0.0.1:0", "--log-format", "json", "--store-timeout", "200ms"]
+        with contextlib.closing(sqlite3.connect(f"{folder}/store.db", timeout=PATIENCE)) as other:
+            other.execute("BEGIN EXCLUSIVE")
+            given_up = subprocess.run([*words, "--start-wait", "1ms"], capture_output=True, text=True, env=env, check=False,
+                                      timeout=PATIENCE)
+            self.assertEqual(given_up.returncode, UNAVAIL, given_up.stderr)
+            self.assertIn("kept the database locked", given_up.stderr)
+            with subprocess.Popen([*words, "--start-wait", "1h"], stderr=subprocess.PIPE, text=True, env=env) as process:
+                events = (json.loads(line) for line in process.stderr if line.startswith("{"))
+                self.addCleanup(process.kill)
+                said = next(event for event in events if event["event"] == "store_not_open")
+                self.assertIn("kept the database locked", said["message"])
+                other.rollback()
+                next(event for event in events if event["event"] == "ready")
+                process.terminate()
+        self.assertEqual(process.returncode, 0)
 
     def test_wrong_tokens_are_limited(self):
         daemon = self.start()
