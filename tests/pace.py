@@ -48,6 +48,7 @@ class Result(unittest.TextTestResult):
         if self.late_threads or issubclass(err[0], LATE):
             self.late += 1
             self.stop()
+            self.failfast = True  # no further subTest of this one either
 
     def addFailure(self, test, err):
         self.note(err)

@@ -116,7 +116,7 @@ class Foreign(MeansCase):
         """Runs it where nothing but its process group can be found; answers the run's process and the numbers that
         `words` wrote to the file "numbers"."""
         before = inside(NO_PROC + NO_CGROUP) + POWERLESS
-        process = self.start("run", "--ttl=2s", "--tree-unchecked", *words, before=before)
+        process = self.start("run", f"--ttl={span(2)}", "--tree-unchecked", *words, before=before)
         wait_until(lambda: self.text("numbers").endswith(".\n"), "the numbers of the command's processes")
         return process, [int(word) for word in self.text("numbers")[:-2].split()]
 
@@ -129,7 +129,10 @@ class Foreign(MeansCase):
     def ends_in_time(self, guard, *words):
         """The command is dead when the lease ends, though dibs is stopped, and its guard too."""
         process, numbers = self.unchecked(*words)
-        signal_all([process.pid, *([guard_of(process.pid)] if guard else [])], signal.SIGSTOP)
+        pids = [process.pid, *([guard_of(process.pid)] if guard else [])]
+        if None in pids:
+            raise NotInTime("the lease ended before dibs could be stopped: " + process.communicate()[1])
+        signal_all(pids, signal.SIGSTOP)
         self.wait_dead(numbers)
         self.succeed()
         os.kill(process.pid, signal.SIGCONT)
