@@ -178,7 +178,7 @@ guard_asan() {
 }
 
 look_at_the_rest() {
-    step fuzz "each target for a moment" env SEED="$DIBS_SEED" tools/fuzz.sh 1
+    step fuzz "each target for a moment" env SEED="$DIBS_SEED" tools/fuzz.sh 1 500
     step bench "short form, to see that it works" bench/run.sh build/dev --quick
     if [ -n "$long" ]; then
         step bench "build optimised" build bench bench dibs_docs &&

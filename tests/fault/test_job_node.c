@@ -6,6 +6,12 @@
 
 #include <string.h>
 
+/* Runs of old, and steps that no node can execute: many pages of each. */
+#ifdef DIBS_SANITIZED
+enum { OLD = 2500, READY = 1200 };
+#else
+enum { OLD = 5000, READY = 3000 };
+#endif
 enum {
     BAD = 150, /* more than two pages of a look */
     WINDOW_MS = 1500,
@@ -14,14 +20,12 @@ enum {
     TICKS = 20,
     LATE_MS = 100, /* each answer, where answers are late */
     TTL_MS = 3000,
-    OLD = 5000, /* runs */
     OLD_LATE_MS = 20,
     ENDED = 2 * DIBS_LOOK_MAX + 50,
     OTHERS = 8,         /* nodes that are only in the list */
     LONGEST_MS = 500,   /* that a node leaves a job to others */
     FOREIGN = 192,      /* jobs that are their turn: three pages */
     FOREIGN_LOOKS = 40, /* until it is this node's turn, at most */
-    READY = 3000,       /* steps that no node can execute */
     READY_LATE_MS = 20,
     WAITING = 40, /* runs of a job that has as many as it may */
     LOOKS = 20,

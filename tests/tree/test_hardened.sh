@@ -23,15 +23,26 @@ kept() { sed -n "s/^$1:[A-Z]*=//p" "$build/CMakeCache.txt"; }
 # start, no executable stack, nothing both writable and executable, code apart from
 # data.
 check_loaded() {
-    local file=$1 seen
-    seen=$(readelf -hldW "$file")
-    grep -qE '^ *Type: +DYN' <<<"$seen" || breach "$file" "not position independent"
-    grep -q 'GNU_RELRO' <<<"$seen" || breach "$file" "no RELRO"
-    grep -qE '\(FLAGS(_1)?\).*(BIND_NOW|NOW)' <<<"$seen" || breach "$file" "symbols are bound late"
-    grep -qE 'GNU_STACK.* RW +' <<<"$seen" || breach "$file" "the stack may be executable"
-    ! grep -qE '^ +LOAD.* (RWE|W?E?W E) ' <<<"$seen" || breach "$file" "writable code"
-    grep -E '^ +LOAD' <<<"$seen" | head -n 1 | grep -qE ' R +0x' || breach "$file" "headers lie in executable pages"
-    ! grep -q '(TEXTREL)' <<<"$seen" || breach "$file" "relocations in code"
+    local file=$1 what
+    while IFS= read -r what; do
+        breach "$file" "$what"
+    done < <(readelf -hldW "$file" | awk '
+        /^ *Type: +DYN/ { moves = 1 }
+        /GNU_RELRO/ { relro = 1 }
+        /\(FLAGS(_1)?\).*(BIND_NOW|NOW)/ { now = 1 }
+        /GNU_STACK.* RW +/ { still = 1 }
+        /^ +LOAD.* (RWE|W?E?W E) / { both = 1 }
+        /^ +LOAD/ && !loads++ { apart = / R +0x/ }
+        /\(TEXTREL\)/ { text = 1 }
+        END {
+            if (!moves) print "not position independent"
+            if (!relro) print "no RELRO"
+            if (!now) print "symbols are bound late"
+            if (!still) print "the stack may be executable"
+            if (both) print "writable code"
+            if (!apart) print "headers lie in executable pages"
+            if (text) print "relocations in code"
+        }')
 }
 
 # What the compiler put in: canaries, probes of large frames, landing places of
@@ -72,7 +83,9 @@ readelf --dyn-syms -W "$library" | awk '$7 != "UND" && $4 ~ /FUNC|OBJECT/ && $8 
 
 count=0
 while IFS= read -r file; do
-    head -c 4 "$file" | grep -q ELF || continue
+    magic=
+    IFS= read -r -N 4 magic <"$file" || true
+    [ "$magic" = $'\x7fELF' ] || continue
     check_loaded "$file"
     count=$((count + 1))
 done < <(find "$build" -path '*/CMakeFiles' -prune -o -type f -perm -u+x -print)
