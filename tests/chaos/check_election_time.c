@@ -17,6 +17,8 @@
 
 /* Who waits for a lease asks again so often. */
 #define AGAIN_NS INT64_C(1000000000)
+/* How long the name of an heir stays whose transfer could not take it away. */
+#define NAMED_NS INT64_C(5000000000)
 
 /* For steps that are under way, on a machine with others to run. */
 #define LEAD_NS INT64_C(1000000000)
@@ -146,6 +148,7 @@ void check_gaps(history *hs, uint32_t key, const deed *led, size_t count)
 static bool was_given_up(const history *hs, const deed *dd)
 {
     int64_t told_ns = dd->rec->told_ns;
+    int64_t named_ns = ttl_ns(hs) > NAMED_NS ? ttl_ns(hs) : NAMED_NS;
 
     for (size_t i = 0; i < hs->hands.count; i++) {
         const deed *hand = &hs->hands.list[i];
@@ -157,7 +160,7 @@ static bool was_given_up(const history *hs, const deed *dd)
             continue;
         if (own && (rec->fence == dd->rec->fence || end_ns >= told_ns))
             return true;
-        if (rec->value == HAND_ON && end_ns + ttl_ns(hs) + AGAIN_NS > told_ns)
+        if (rec->value == HAND_ON && end_ns + named_ns + AGAIN_NS > told_ns)
             return true;
     }
     return false;

@@ -343,7 +343,7 @@ static void terms_that_end_for_a_reason_are_right(void **state)
     fault(tl, "kill", 0, 14000, 14001, LOSS_NONE);
     lost_for(tl, 1, 13, 15000, DIBS_LOST_FEW);
     /* Another had handed the lead on, and died. */
-    handed(tl, 0, 13, HAND_ON, 19800, 19900);
+    handed(tl, 0, 13, HAND_ON, 14800, 14900);
     lost_for(tl, 1, 14, 20000, DIBS_LOST_RESIGNED);
     /* All leave. */
     atomic_store(&tl->run.ended_ns, 25000 * MS);
@@ -400,9 +400,9 @@ static void a_resignation_of_its_own_is_found(void **state)
 {
     tale *tl = *state;
 
-    handed(tl, 1, 6, HAND_RESIGN, 1400, 1499);
+    handed(tl, 1, 6, HAND_RESIGN, 6400, 6499);
     handed(tl, 1, 6, HAND_ON, 100, 200);
-    lost_for(tl, 0, 7, 1500, DIBS_LOST_RESIGNED);
+    lost_for(tl, 0, 7, 6500, DIBS_LOST_RESIGNED);
     assert_found(tl, ALIVE, "(RESIGNED), and nothing had happened");
     assert_int_equal(tl->hs.late, 0);
 }
