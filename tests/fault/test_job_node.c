@@ -875,7 +875,7 @@ static void a_large_batch_is_counted_once(void **state)
     assert_true(pages <= looks + ENDED / DIBS_LOOK_MAX + 1);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         WORLD_TEST(a_node_with_bad_entries_is_idle),
@@ -901,5 +901,7 @@ int main(void)
         WORLD_TEST(a_large_batch_is_counted_once),
     };
 
+    if (argc > 1)
+        cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
