@@ -114,9 +114,10 @@ class Foreign(MeansCase):
 
     def unchecked(self, *words):
         """Runs it where nothing but its process group can be found; answers the run's process and the numbers that
-        `words` wrote to the file "numbers"."""
+        `words` wrote to the file "numbers". The test is in another group, for the kernel hangs one up that has lost
+        its last parent while a process of it is stopped."""
         before = inside(NO_PROC + NO_CGROUP) + POWERLESS
-        process = self.start("run", f"--ttl={span(2)}", "--tree-unchecked", *words, before=before)
+        process = self.start("run", f"--ttl={span(2)}", "--tree-unchecked", *words, before=before, process_group=0)
         wait_until(lambda: self.text("numbers").endswith(".\n"), "the numbers of the command's processes")
         return process, [int(word) for word in self.text("numbers")[:-2].split()]
 
