@@ -22,6 +22,15 @@ static dibs__queues *queues_of_handler(dibs__notice_handler *handler)
                                     offsetof(dibs__queues, handler));
 }
 
+/* The answer of a request that is under way may be older, though it comes later. */
+static void hear_ring(dibs_queue *q)
+{
+    q->rung = q->rung || q->driving;
+    q->hungry = true;
+    q->dry = false;
+    dibs__ask_pass_on(q);
+}
+
 /* Thread: the keeper. */
 static void hear_items(dibs_client *cl, dibs__notice_handler *handler,
                        const dibs__notice *notice)
@@ -30,22 +39,16 @@ static void hear_items(dibs_client *cl, dibs__notice_handler *handler,
     if (notice->kind != DIBS__NOTICE_ITEMS)
         return;
     for (dibs_queue *q = queues_of_handler(handler)->first; q; q = q->next)
-        if (strcmp(q->address, notice->owner) == 0) {
-            q->hungry = true;
-            q->dry = false;
-            dibs__ask_pass_on(q);
-        }
+        if (strcmp(q->address, notice->owner) == 0)
+            hear_ring(q);
 }
 
 /* Thread: the keeper. */
 static void hear_missed(dibs_client *cl, dibs__notice_handler *handler)
 {
     (void)cl;
-    for (dibs_queue *q = queues_of_handler(handler)->first; q; q = q->next) {
-        q->hungry = true;
-        q->dry = false;
-        dibs__ask_pass_on(q);
-    }
+    for (dibs_queue *q = queues_of_handler(handler)->first; q; q = q->next)
+        hear_ring(q);
 }
 
 /* Ends every wait for items. Locks: cl->mutex. */

@@ -108,7 +108,8 @@ struct dibs_queue {
     bool dry;     /* the last look found nothing, and no ring came since */
     bool
         hungry; /* ask again at once: the last answer was not enough, or a ring */
-    bool away;          /* the last request failed; the log knows */
+    bool rung; /* a ring came before the answer to what was sent before it */
+    bool away; /* the last request failed; the log knows */
     dibs_error failure; /* of that */
     uint32_t failures;  /* in a row */
     dibsx_nsec ask_at;  /* not before: after a failure */

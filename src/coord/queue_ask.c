@@ -274,8 +274,9 @@ static void take_done(dibs_queue *q, dibsx_nsec sent_at)
         dibs__hold_take(q, dibs__item_of_node(node), sent_at);
     drop_known_strays(q);
     q->placed = rq->ask.want > 0 && rq->ask.wait && !any;
-    q->dry = rq->ask.want > 0 && !any;
-    q->hungry = any;
+    q->dry = rq->ask.want > 0 && !any && !q->rung;
+    q->hungry = any || q->rung;
+    q->rung = false;
     q->look_at =
         dibsx_after_ms(now, rq->ask.due_ms >= 0 && rq->ask.due_ms < LOOK_MS
                                 ? rq->ask.due_ms

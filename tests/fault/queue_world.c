@@ -2,6 +2,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "queue_world.h"
 
+#include <unistd.h>
+
 dibs_queue *open_queue(dibs_client *cl, const dibs_queue_opts *opts)
 {
     dibs_queue *q = NULL;
@@ -44,4 +46,42 @@ dibs__queue_stats stats(world *w)
           w->keep->st->ops->queue_admin->stats(
               w->keep->st, "q", dibsx_after_ms(dibsx_now(), 5000), &out, err));
     return out;
+}
+
+void hang_in_gate(void *arg)
+{
+    gate *g = arg;
+
+    world_during(g->w, g->step, hang_in_gate, g);
+    atomic_fetch_add(&g->inside, 1);
+    while (!atomic_load(&g->open))
+        usleep(1000);
+}
+
+void await_at_least(const atomic_int *count, int least)
+{
+    dibsx_nsec end = dibsx_after_ms(dibsx_now(), pace_ms(WORLD_BOUND_MS));
+
+    while (atomic_load(count) < least) {
+        IN_TIME(dibsx_now() < end);
+        usleep(1000);
+    }
+}
+
+void *do_reserve(void *arg)
+{
+    call *c = arg;
+
+    c->rc = dibs_queue_reserve(c->q, WORLD_BOUND_MS, &c->item, NULL);
+    return NULL;
+}
+
+void await_waiting(world *w)
+{
+    dibsx_nsec end = dibsx_after_ms(dibsx_now(), WORLD_BOUND_MS);
+
+    while (stats(w).waiting == 0) {
+        IN_TIME(dibsx_now() < end);
+        usleep(1000);
+    }
 }

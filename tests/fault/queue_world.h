@@ -14,4 +14,30 @@ void ack(dibs_item *item);
 void assert_empty(dibs_queue *q);
 dibs__queue_stats stats(world *w);
 
+/* Steps hang in it until it is opened. */
+typedef struct gate {
+    world *w;
+    dibs__step step;
+    atomic_int inside;
+    atomic_bool open;
+} gate;
+
+/* As world_event; arg: the gate. */
+void hang_in_gate(void *arg);
+void await_at_least(const atomic_int *count, int least);
+
+/* A call on a thread of its own. */
+typedef struct call {
+    dibs_queue *q;
+    dibs_item *item;
+    dibs_status rc;
+    pthread_t thread;
+} call;
+
+/* Reserves an item; arg: the call. */
+void *do_reserve(void *arg);
+
+/* Until a lane waits at the store. */
+void await_waiting(world *w);
+
 #endif

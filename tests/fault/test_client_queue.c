@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "base/rand.h"
 #include "coord/queue.h"
+#include "coord/queue_lane.h"
 #include "core/client.h"
 #include "queue_world.h"
 
@@ -174,34 +175,6 @@ static void a_loss_is_told_when_there_is_a_thread(void **state)
     dibsx_alloc_fail_at(0);
     dibs_item_free(item);
     dibs_queue_free(q);
-}
-
-/* Steps hang in it until it is opened. */
-typedef struct gate {
-    world *w;
-    dibs__step step;
-    atomic_int inside;
-    atomic_bool open;
-} gate;
-
-static void hang_in_gate(void *arg)
-{
-    gate *g = arg;
-
-    world_during(g->w, g->step, hang_in_gate, g);
-    atomic_fetch_add(&g->inside, 1);
-    while (!atomic_load(&g->open))
-        usleep(1000);
-}
-
-static void await_at_least(const atomic_int *count, int least)
-{
-    dibsx_nsec end = dibsx_after_ms(dibsx_now(), pace_ms(WORLD_BOUND_MS));
-
-    while (atomic_load(count) < least) {
-        IN_TIME(dibsx_now() < end);
-        usleep(1000);
-    }
 }
 
 static void note_reserved(dibs_queue *q, dibs_item *item, dibs_status rc,
@@ -499,13 +472,6 @@ static void a_callback_learns_what_became_of_an_ack(void **state)
     dibs_queue_free(q);
 }
 
-typedef struct call {
-    dibs_queue *q;
-    dibs_item *item;
-    dibs_status rc;
-    pthread_t thread;
-} call;
-
 static void *do_ack(void *arg)
 {
     call *c = arg;
@@ -619,24 +585,6 @@ static void a_thread_that_acks_and_waits_sends_the_next(void **state)
     dibs_queue_free(sends.q);
 }
 
-static void *do_reserve(void *arg)
-{
-    call *c = arg;
-
-    c->rc = dibs_queue_reserve(c->q, WORLD_BOUND_MS, &c->item, NULL);
-    return NULL;
-}
-
-static void await_waiting(world *w)
-{
-    dibsx_nsec end = dibsx_after_ms(dibsx_now(), WORLD_BOUND_MS);
-
-    while (stats(w).waiting == 0) {
-        IN_TIME(dibsx_now() < end);
-        usleep(1000);
-    }
-}
-
 /* The lane asks by itself. */
 static void a_lost_ring_costs_a_second(void **state)
 {
@@ -653,6 +601,58 @@ static void a_lost_ring_costs_a_second(void **state)
     pthread_join(c.thread, NULL);
     assert_status(c.rc, DIBS_OK);
     IN_TIME(dibs_item_attempt(c.item) == 1);
+    ack(c.item);
+    dibs_queue_free(q);
+    dibs_queue_free(c.q);
+}
+
+/* As the keeper does when the ring of `q` has come. */
+static void ring(dibs_queue *q)
+{
+    dibs__notice notice = {.kind = DIBS__NOTICE_ITEMS};
+
+    memcpy(notice.owner, q->address, sizeof(notice.owner));
+    q->all->handler.hear(q->cl, &q->all->handler, &notice);
+}
+
+/* The first look takes no place. */
+static void hang_in_second(void *arg)
+{
+    gate *g = arg;
+
+    if (atomic_fetch_add(&g->inside, 1) == 0)
+        world_during(g->w, g->step, hang_in_second, g);
+    else
+        while (!atomic_load(&g->open))
+            usleep(1000);
+}
+
+/* The store has answered "nothing", and another has pushed and rung since. The thread that
+ * has the answer comes after the ring to the mutex of the client. */
+static void a_ring_that_overtakes_an_answer_counts(void **state)
+{
+    world *w = *state;
+    gate g = {.w = w, .step = DIBS__STEP_RESERVE};
+    call c = {.q = open_queue(w->one, NULL)};
+    dibs_queue *q = open_queue(w->other, NULL);
+    dibsx_nsec rung_at;
+
+    push(q);
+    ack(reserve(c.q));
+    world_fault(w, DIBS__STEP_BELL, DIBS__FAULT_DROP_BEFORE, -1);
+    world_during(w, DIBS__STEP_RESERVE, hang_in_second, &g);
+    assert_int_equal(pthread_create(&c.thread, NULL, do_reserve, &c), 0);
+    await_at_least(&g.inside, 2);
+    pthread_mutex_lock(&w->one->mutex);
+    atomic_store(&g.open, true);
+    await_waiting(w);
+    push(q);
+    ring(c.q);
+    rung_at = dibsx_now();
+    pthread_mutex_unlock(&w->one->mutex);
+    pthread_join(c.thread, NULL);
+    IN_TIME(dibsx_now() < dibsx_after_ms(rung_at, 500));
+    assert_status(c.rc, DIBS_OK);
     ack(c.item);
     dibs_queue_free(q);
     dibs_queue_free(c.q);
@@ -984,6 +984,7 @@ int main(void)
         WORLD_TEST(threads_share_requests),
         WORLD_TEST(a_thread_that_acks_and_waits_sends_the_next),
         WORLD_TEST(a_lost_ring_costs_a_second),
+        WORLD_TEST(a_ring_that_overtakes_an_answer_counts),
         WORLD_TEST(a_place_is_given_up),
         WORLD_TEST(a_full_queue_refuses_or_waits),
         WORLD_TEST(a_push_that_is_too_much_holds_up_nobody),
