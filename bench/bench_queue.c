@@ -11,6 +11,10 @@
  *     group32 as take32, beside XREADGROUP, XACK and XDEL
  *     batch   16 items with a request, 4 on the way, beside XREADGROUP of 16 or DELETE
  *     pushes  16 items with a request, 4 on the way, beside LPUSH or INSERT of 16
+ *     take8, batch8   as take32 and batch by 8, on PostgreSQL, beside DELETE under a lock of
+ *             the queue's row
+ *     dead    COUNT lanes with 10 items each end: "MS" of the step that finds it; of the
+ *             processor on Redis
  *     memory  bytes of an item of 100 bytes, of COUNT: "BARE OURS RATIO"
  *
  * push and take have the form of bench/pairs.h, where the ratio is of times; COUNT is of
@@ -28,6 +32,7 @@
 #include <string.h>
 
 enum { TIMES = 100, BATCH = 16, MEMORY_BATCH = 100, SPAN_MS = 600000 };
+enum { EACH = 10, BRIEF_MS = 5000 };
 
 static dibs__store *store;
 static atomic_uint_fast64_t lanes = 1;
@@ -43,6 +48,7 @@ typedef struct worker {
     const char *queue;
     uint64_t lane, number, stamp;
     int batch;
+    int64_t span_ms;
     dibs__settlement settle[BATCH];
     size_t had;
 } worker;
@@ -52,7 +58,8 @@ static worker worker_new(const char *queue, int batch)
     return (worker){.queue = queue,
                     .lane = ((uint64_t)now_ns() << 8 & 0x1fffffffffff00) +
                             atomic_fetch_add(&lanes, 1),
-                    .batch = batch};
+                    .batch = batch,
+                    .span_ms = SPAN_MS};
 }
 
 static void push_items(worker *wk, int count)
@@ -100,7 +107,7 @@ static void take_items(worker *wk, int want)
                          .lane = wk->lane,
                          .number = ++wk->number,
                          .seen = wk->stamp,
-                         .span_ms = SPAN_MS,
+                         .span_ms = wk->span_ms,
                          .want = (uint32_t)want,
                          .as = "",
                          .settle = wk->settle,
@@ -327,6 +334,38 @@ static void purge(const char *queue)
              &err);
 }
 
+/* ---- lanes that end */
+
+static double clock_ms(bare_side *bs, bool redis)
+{
+    return redis ? bare_redis_cpu_ms(bs->b) : (double)now_ns() / 1e6;
+}
+
+/* Their items are for everybody again. */
+static void
+measure_dead(bare_side *bs, bool redis, const char *queue, size_t count)
+{
+    const struct timespec span = {.tv_sec = BRIEF_MS / 1000 + 1};
+    worker next = taker_new(queue, EACH);
+    double from_ms;
+
+    fill(queue, (count * EACH / MEMORY_BATCH + 1) * MEMORY_BATCH);
+    for (size_t i = 0; i < count; i++) {
+        worker dead = taker_new(queue, EACH);
+
+        dead.span_ms = BRIEF_MS;
+        take_once(&dead);
+    }
+    purge(queue);
+    nanosleep(&span, NULL);
+    from_ms = clock_ms(bs, redis);
+    take_once(&next);
+    printf("%.1f\n", clock_ms(bs, redis) - from_ms);
+    for (size_t i = 1; i < count; i++)
+        take_once(&next);
+    taker_end(&next);
+}
+
 static void measure(const char *part, bool redis, bare_side *bs, size_t count)
 {
     char queue[32];
@@ -336,14 +375,18 @@ static void measure(const char *part, bool redis, bare_side *bs, size_t count)
     cw.takes = part[0] != 'p';
     if (strcmp(part, "push") == 0 || strcmp(part, "take") == 0) {
         measure_one(bs, queue, cw.takes, count);
+    } else if (strcmp(part, "dead") == 0) {
+        measure_dead(bs, redis, queue, count);
     } else if (strcmp(part, "memory") == 0) {
         measure_memory(bs, queue, count,
                        redis ? bare_redis_bytes : bare_postgres_bytes);
     } else {
-        if (strcmp(part, "batch") == 0 || strcmp(part, "pushes") == 0) {
+        if (strcmp(part, "batch") == 0 || strcmp(part, "pushes") == 0)
             cw.count = 4;
+        if (strchr(part, '8'))
+            cw.count = 8;
+        if (part[0] == 'b' || strcmp(part, "pushes") == 0)
             cw.batch = BATCH;
-        }
         measure_crew_of(bs, &cw, count);
     }
     purge(queue);
@@ -351,8 +394,9 @@ static void measure(const char *part, bool redis, bare_side *bs, size_t count)
 
 static bool is_part(const char *part)
 {
-    static const char *const parts[] = {"push",    "take",  "push32", "take32",
-                                        "group32", "batch", "pushes", "memory"};
+    static const char *const parts[] = {"push",    "take",   "push32", "take32",
+                                        "group32", "batch",  "take8",  "batch8",
+                                        "pushes",  "memory", "dead"};
 
     for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
         if (strcmp(part, parts[i]) == 0)
@@ -371,7 +415,10 @@ int main(int argc, char **argv)
         give_up("usage", "bench_queue PART 1-1000000 URL");
     redis = strncmp(argv[3], "redis:", 6) == 0;
     stream = strcmp(argv[1], "group32") == 0 || strcmp(argv[1], "batch") == 0;
-    bs.ops = !redis ? &bare_table : stream ? &bare_stream : &bare_list;
+    bs.ops = redis && stream        ? &bare_stream
+             : redis                ? &bare_list
+             : strchr(argv[1], '8') ? &bare_turns
+                                    : &bare_table;
     bs.b = bs.ops->open(argv[3]);
     must(dibs__store_open(argv[3], dibsx_now() + 60 * DIBSX_SEC, &store, &err),
          &err);

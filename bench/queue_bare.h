@@ -29,10 +29,15 @@ extern const bare_ops bare_list;
 extern const bare_ops bare_stream;
 /* INSERT; DELETE of what a SELECT FOR UPDATE SKIP LOCKED finds. */
 extern const bare_ops bare_table;
+/* The same, by one after the other: each has the row of the queue locked. */
+extern const bare_ops bare_turns;
 
 /* How many bytes the server has for everything: by INFO, or by the size of the tables and
  * indexes in the schemas of dibs and of the bare table. */
 long long bare_redis_bytes(bare *b);
 long long bare_postgres_bytes(bare *b);
+
+/* Processor time of the server since it started. */
+double bare_redis_cpu_ms(bare *b);
 
 #endif

@@ -11,7 +11,14 @@
 struct bare {
     PGconn *conn[BARE_FLYING];
     char *url;
+    const char *take;
 };
+
+/* One that takes from the queue locks its row first, and the others wait. */
+#define TURN "WITH turn AS (SELECT FROM bench.queue FOR UPDATE) "
+#define TAKE                                                                   \
+    "DELETE FROM bench.item WHERE id = ANY (ARRAY(SELECT id FROM bench.item "  \
+    "ORDER BY id LIMIT $1::integer FOR UPDATE SKIP LOCKED)) "
 
 static void must(PGconn *pq, PGresult *result, const char *what)
 {
@@ -43,23 +50,18 @@ static PGconn *conn_of(bare *b, int at)
                    "FROM generate_series(1, $1::integer)",
                    1, NULL),
          "push");
-    must(pq,
-         PQprepare(pq, "take",
-                   "DELETE FROM bench.item WHERE id = ANY (ARRAY(SELECT id "
-                   "FROM bench.item ORDER BY id LIMIT $1::integer "
-                   "FOR UPDATE SKIP LOCKED)) RETURNING data",
-                   1, NULL),
-         "take");
+    must(pq, PQprepare(pq, "take", b->take, 1, NULL), "take");
     return pq;
 }
 
-static bare *open_table(const char *url)
+static bare *open_for(const char *url, const char *take)
 {
     bare *b = calloc(1, sizeof(*b));
     PGconn *pq;
 
     if (!b || !(b->url = strdup(url)))
         give_up("bare", "out of memory");
+    b->take = take;
     pq = PQconnectdb(url);
     if (PQstatus(pq) != CONNECTION_OK)
         give_up("connect", PQerrorMessage(pq));
@@ -67,8 +69,21 @@ static bare *open_table(const char *url)
     run(pq, "DROP SCHEMA IF EXISTS bench CASCADE");
     run(pq, "CREATE SCHEMA bench");
     run(pq, "CREATE TABLE bench.item(id bigserial PRIMARY KEY, data text)");
+    run(pq, "CREATE TABLE bench.queue AS SELECT 'queue' AS name");
     PQfinish(pq);
     return b;
+}
+
+static bare *open_table(const char *url)
+{
+    return open_for(url, TAKE "RETURNING data");
+}
+
+/* The lock is in what is asked for, so that it is taken before any item is. */
+static bare *open_turns(const char *url)
+{
+    return open_for(url, TURN TAKE "AND EXISTS (SELECT FROM turn) "
+                                   "RETURNING data");
 }
 
 static void close_table(bare *b)
@@ -128,6 +143,7 @@ static void take_table(bare *b, int flying, int times, int batch)
 }
 
 const bare_ops bare_table = {open_table, close_table, push_table, take_table};
+const bare_ops bare_turns = {open_turns, close_table, push_table, take_table};
 
 long long bare_postgres_bytes(bare *b)
 {

@@ -251,18 +251,30 @@ static void take_stream(bare *b, int flying, int times, int batch)
 const bare_ops bare_stream = {open_stream, close_bare, push_stream,
                               take_stream};
 
-long long bare_redis_bytes(bare *b)
+/* A number of what INFO says of a part of the server. */
+static double info(bare *b, const char *part, const char *name)
 {
     redisReply *reply;
     const char *at;
-    long long bytes;
+    double number;
 
-    send_words(b, 2, (const char *[]){"INFO", "memory"});
+    send_words(b, 2, (const char *[]){"INFO", part});
     reply = read_reply(b);
-    at = strstr(reply->str, "used_memory:");
+    at = strstr(reply->str, name);
     if (!at)
-        give_up("INFO", "lacks used_memory");
-    bytes = strtoll(at + strlen("used_memory:"), NULL, 10);
+        give_up("INFO lacks", name);
+    number = strtod(at + strlen(name), NULL);
     freeReplyObject(reply);
-    return bytes;
+    return number;
+}
+
+long long bare_redis_bytes(bare *b)
+{
+    return (long long)info(b, "memory", "used_memory:");
+}
+
+double bare_redis_cpu_ms(bare *b)
+{
+    return 1e3 *
+           (info(b, "cpu", "used_cpu_user:") + info(b, "cpu", "used_cpu_sys:"));
 }
