@@ -1,6 +1,7 @@
 /* test_client_faults.c - taking and giving back on a store that fails: answers
  * lost before and after the step was done, steps refused, notices lost. */
 /* SPDX-License-Identifier: MIT */
+#include "core/client.h"
 #include "fault_world.h"
 
 #include <pthread.h>
@@ -405,6 +406,62 @@ static void await_asks(world *w, int count)
     }
 }
 
+/* A thread that asks, and is held up before its ask is done. */
+typedef struct asking {
+    dibs_lock *lock;
+    dibs_status rc;
+    atomic_bool inside, may_ask;
+} asking;
+
+static void hold_up(void *arg)
+{
+    asking *as = arg;
+
+    atomic_store(&as->inside, true);
+    while (!atomic_load(&as->may_ask))
+        world_sleep_ms(1);
+}
+
+static void *acquire_held(void *arg)
+{
+    asking *as = arg;
+
+    as->rc = dibs_lock_acquire(as->lock, NULL);
+    return NULL;
+}
+
+/* The store has answered that the lock is held, and it was released since: the thread that
+ * has the answer comes after the loss of the notice to the mutex of the client. */
+static void a_notice_lost_during_an_ask_leads_to_another(void **state)
+{
+    world *w = *state;
+    dibs_lock *held = world_lock(w->other, "k", NULL);
+    asking as = {.lock =
+                     world_lock(w->one, "k", DIBS_LOCK_OPTS(.wait_ms = -1))};
+    dibs__notice_handler *handler = &w->one->lock_notices;
+    pthread_t thread;
+    dibsx_nsec lost_at;
+
+    CHECK(DIBS_OK, dibs_lock_try(held, err));
+    world_fault(w, DIBS__STEP_BELL, DIBS__FAULT_DROP_BEFORE, -1);
+    world_during(w, DIBS__STEP_ACQUIRE, hold_up, &as);
+    assert_int_equal(pthread_create(&thread, NULL, acquire_held, &as), 0);
+    while (!atomic_load(&as.inside))
+        world_sleep_ms(1);
+    pthread_mutex_lock(&w->one->mutex);
+    atomic_store(&as.may_ask, true);
+    await_waiters(w, "k", 1);
+    CHECK(DIBS_OK, dibs_lock_release(held, err));
+    handler->hear_missed(w->one, handler);
+    lost_at = dibsx_now();
+    pthread_mutex_unlock(&w->one->mutex);
+    pthread_join(thread, NULL);
+    IN_TIME(world_ms_since(lost_at) < POLL_MS / 2);
+    assert_status(as.rc, DIBS_OK);
+    dibs_lock_free(held);
+    dibs_lock_free(as.lock);
+}
+
 /* All of a crowd, and not some, ask at once when notices were lost. None has a reason
  * of its own to ask before a second has passed. */
 static void all_who_wait_ask_when_notices_were_lost(void **state)
@@ -575,6 +632,7 @@ int main(void)
         WORLD_TEST(work_under_a_lock_that_ended_is_told_so),
         WORLD_TEST(a_waiter_is_served_when_all_notices_are_lost),
         WORLD_TEST(a_permit_is_granted_when_all_notices_are_lost),
+        WORLD_TEST(a_notice_lost_during_an_ask_leads_to_another),
         WORLD_TEST(all_who_wait_ask_when_notices_were_lost),
         WORLD_TEST(a_waiter_is_served_when_the_answer_to_release_is_lost),
         WORLD_TEST(a_notice_makes_the_wait_short),

@@ -11,7 +11,8 @@
 #include "core/lock/publish.h"
 #include "core/lock/sticky.h"
 
-/* Every waiter asks the store again. Locks: cl->mutex. */
+/* Every waiter asks the store again, and after its answer one that is asking: the answer
+ * may be older than what was lost. Locks: cl->mutex. */
 static void hear_missed(dibs_client *cl, dibs__notice_handler *handler)
 {
     dibs_lock *next;
@@ -19,10 +20,11 @@ static void hear_missed(dibs_client *cl, dibs__notice_handler *handler)
     (void)handler;
     for (dibs_lock *lock = cl->acquires; lock; lock = next) {
         next = lock->acquire->next;
-        if (lock->lease.state == DIBS__LEASE_QUEUED) {
+        if (lock->lease.state == DIBS__LEASE_QUEUED ||
+            lock->lease.state == DIBS__LEASE_ASKING)
             lock->acquire->machine.nudged = true;
+        if (lock->lease.state == DIBS__LEASE_QUEUED)
             dibs__lock_acquire_wake(lock);
-        }
     }
 }
 
