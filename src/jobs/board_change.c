@@ -184,7 +184,7 @@ resume_scene(dibs__scene *sc, bool doubt, void *arg, dibs_error *err)
     dibs_status rc;
 
     (void)doubt;
-    found = dibs__run_find_bookmark(sc, r->bookmark, &i);
+    found = dibs__run_find_bookmark(sc, r->bookmark, r->nonce, &i);
     if (found && strcmp(sc->run->steps[i].nonce, r->nonce) == 0)
         return DIBS_CANCELLED;
     rc = dibs__run_bookmark(sc, r->bookmark, r->data, r->len, r->who, err);

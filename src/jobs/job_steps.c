@@ -111,6 +111,25 @@ static void check_wait(dibs__job_reader *rd, const dibs__step *step,
         dibs__job_mistake(rd, value, "of is for a batch, not for a bookmark");
 }
 
+/* A caller who resumes has the name alone. A run of the store that has one twice goes on
+ * (dibs__run_find_bookmark). */
+static void check_bookmark(dibs__job_reader *rd, const dibs__job *job,
+                           const dibs__step *step, const dibsx_yaml_node *wait)
+{
+    const char *name = step->wait.bookmark;
+
+    for (size_t i = 0; name && !rd->stored && i < job->step_count; i++)
+        if (job->steps[i].wait.bookmark &&
+            strcmp(job->steps[i].wait.bookmark, name) == 0) {
+            dibs__job_mistake(rd, dibs__node_get(wait, "bookmark"),
+                              "the bookmark '%s' is that of step %s; name them "
+                              "apart",
+                              name, job->steps[i].name);
+            return;
+        }
+}
+
+/* Steps of the job are those before this one. */
 static void
 check_step(dibs__job_reader *rd, const dibs__job *job, const dibs__step *step,
            const dibsx_yaml_node *key, const dibsx_yaml_node *map)
@@ -124,8 +143,10 @@ check_step(dibs__job_reader *rd, const dibs__job *job, const dibs__step *step,
         dibs__job_mistake(rd, key, "the step '%s' does nothing; give it %s",
                           step->name, words);
     }
-    if (wait)
+    if (wait) {
         check_wait(rd, step, wait);
+        check_bookmark(rd, job, step, wait);
+    }
     if (with && step->kind != DIBS__STEP_JOB)
         dibs__job_mistake(rd, with, "with is for a step that has job");
     if (step->kind == DIBS__STEP_JOB && step->job &&

@@ -118,9 +118,10 @@ dibs_status
 dibs__run_bookmark(dibs__scene *sc, const char *bookmark, const void *data,
                    size_t len, const char *who, dibs_error *err);
 
-/* The step that waits at a bookmark. */
+/* The step that waits at a bookmark. Runs of old definitions have several of one name: then it
+ * is the one with the caller's nonce (NULL: none), one that waits, or the first. */
 bool dibs__run_find_bookmark(const dibs__scene *sc, const char *bookmark,
-                             size_t *out);
+                             const char *nonce, size_t *out);
 
 /* STALE: the run has ended. A second cancel also ends `when: always` steps. */
 dibs_status

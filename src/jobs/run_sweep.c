@@ -286,17 +286,37 @@ resume_step(dibs__scene *sc, dibs__run_step *step, const void *data, size_t len,
     return DIBS_OK;
 }
 
-bool dibs__run_find_bookmark(const dibs__scene *sc, const char *bookmark,
-                             size_t *out)
+static bool has_bookmark(const dibs__step *plan, const char *bookmark)
 {
-    for (*out = 0; *out < sc->job->step_count; ++*out) {
-        const dibs__step *plan = &sc->job->steps[*out];
+    return plan->kind == DIBS__STEP_WAIT && plan->wait.bookmark &&
+           strcmp(plan->wait.bookmark, bookmark) == 0;
+}
 
-        if (plan->kind == DIBS__STEP_WAIT && plan->wait.bookmark &&
-            strcmp(plan->wait.bookmark, bookmark) == 0)
-            return true;
+/* How well a step fits: the caller's own, one that waits, any. */
+static int rank_bookmark(const dibs__run_step *step, const char *nonce)
+{
+    if (nonce && strcmp(step->nonce, nonce) == 0)
+        return 3;
+    return step->state == DIBS__STATE_WAITING ? 2 : 1;
+}
+
+bool dibs__run_find_bookmark(const dibs__scene *sc, const char *bookmark,
+                             const char *nonce, size_t *out)
+{
+    int best = 0;
+
+    *out = 0;
+    for (size_t i = 0; i < sc->job->step_count; i++) {
+        int rank = has_bookmark(&sc->job->steps[i], bookmark)
+                       ? rank_bookmark(&sc->run->steps[i], nonce)
+                       : 0;
+
+        if (rank > best) {
+            best = rank;
+            *out = i;
+        }
     }
-    return false;
+    return best > 0;
 }
 
 dibs_status
@@ -305,7 +325,7 @@ dibs__run_bookmark(dibs__scene *sc, const char *bookmark, const void *data,
 {
     size_t i;
 
-    if (dibs__run_find_bookmark(sc, bookmark, &i))
+    if (dibs__run_find_bookmark(sc, bookmark, NULL, &i))
         return resume_step(sc, &sc->run->steps[i], data, len, who, err);
     return dibsx_fail(err, DIBS_NOTFOUND, "the job %s has no bookmark %s",
                       sc->run->job, bookmark);

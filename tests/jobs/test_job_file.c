@@ -155,6 +155,9 @@ static const mistake mistakes[] = {
     {"jobs: {a: {steps: {b: {wait: {bookmark: x, batch: y}}}}}",
      "1:30: a step waits for a bookmark or for a batch, and this one for "
      "both\n"},
+    {"jobs: {a: {steps: {b: {wait: {bookmark: x}}, c: {wait: {batch: x}},\n"
+     "  d: {wait: {bookmark: x}}}}}",
+     "2:24: the bookmark 'x' is that of step b; name them apart\n"},
     {"jobs: {a: {steps: {b: {job: a}}}}",
      "1:29: the step runs its own job, and would do so for ever\n"},
     {"jobs: {a: {steps: {b: {run: [x], with: {c: d}}}}}",
@@ -867,6 +870,10 @@ static void json_of_the_store_is_checked(void **state)
          "the definition of the job 'a' is wrong: a job has no key 'colour'; "
          "docs/jobs.md lists them"},
     };
+    static const char one_name[] =
+        "{\"name\":\"a\",\"steps\":[{\"name\":\"b\",\"wait\":{\"bookmark\":"
+        "\"x\"}},"
+        "{\"name\":\"c\",\"wait\":{\"bookmark\":\"x\"}}]}";
     dibs__job *job = NULL;
 
     (void)state;
@@ -887,6 +894,9 @@ static void json_of_the_store_is_checked(void **state)
               strlen("{\"name\":\"a\",\"run\":[\"x\"],\"zone\":\"Mars/Base\"}"),
               &job, err));
     assert_string_equal(job->zone, "Mars/Base");
+    dibs__job_free(job);
+    CHECK(DIBS_OK, dibs__job_from_json(one_name, strlen(one_name), &job, err));
+    assert_int_equal(job->step_count, 2);
     dibs__job_free(job);
 }
 

@@ -409,6 +409,34 @@ static void test_waits(void **unused)
     done();
 }
 
+/* A file is refused for it; runs of the store may have it. A lost answer is of one of them. */
+static void test_two_steps_with_one_bookmark(void **unused)
+{
+    size_t i = 9;
+
+    (void)unused;
+    make_job(3);
+    need(C, B);
+    steps[A].kind = steps[C].kind = DIBS__STEP_WAIT;
+    steps[A].wait.bookmark = steps[C].wait.bookmark = "ok";
+    begin_run("j.1");
+    assert_true(dibs__run_find_bookmark(&sc, "ok", "n1", &i));
+    assert_int_equal(i, A);
+    CHECK(DIBS_OK, dibs__run_bookmark(&sc, "ok", "1", 1, "me", err));
+    (void)snprintf(run.steps[A].nonce, sizeof(run.steps[A].nonce), "n1");
+    CHECK(DIBS_STALE, dibs__run_bookmark(&sc, "ok", "2", 1, "you", err));
+    claim(B);
+    end(B, &well);
+    expect(C, DIBS__STATE_WAITING);
+    assert_true(dibs__run_find_bookmark(&sc, "ok", "n1", &i));
+    assert_int_equal(i, A);
+    CHECK(DIBS_OK, dibs__run_bookmark(&sc, "ok", "2", 1, "you", err));
+    assert_string_equal(run.steps[C].result, "2");
+    expect_run(DIBS__STATE_OK);
+    assert_false(dibs__run_find_bookmark(&sc, "no", "n1", &i));
+    done();
+}
+
 static void test_rerun_from_a_step(void **unused)
 {
     dibs__run older;
@@ -915,6 +943,7 @@ int main(void)
         cmocka_unit_test(test_cancel),
         cmocka_unit_test(test_limits),
         cmocka_unit_test(test_waits),
+        cmocka_unit_test(test_two_steps_with_one_bookmark),
         cmocka_unit_test(test_rerun_from_a_step),
         cmocka_unit_test(test_rerun_of_a_tick),
         cmocka_unit_test(test_results_that_do_not_fit),
