@@ -71,12 +71,12 @@ static dibs_status put_set(load *ld, bool loading, dibs_error *err)
 
 /* ---- one job */
 
-/* Two definitions are due at the same times. */
+/* Two definitions have the same ticks. */
 static bool same_schedule(const dibs__job *a, const dibs__job *b)
 {
     if (strcmp(a->zone, b->zone) != 0 || a->enabled != b->enabled ||
         a->from_s != b->from_s || a->until_s != b->until_s ||
-        a->jitter_ms != b->jitter_ms || a->schedule.count != b->schedule.count)
+        a->schedule.count != b->schedule.count)
         return false;
     for (size_t i = 0; i < a->schedule.count; i++)
         if (strcmp(a->schedule.at[i].text, b->schedule.at[i].text) != 0)
@@ -96,7 +96,7 @@ static dibs_status open_zone(load *ld, const char *name, dibs_error *err)
 }
 
 /* An edit of the schedule makes nothing late: the mark is now. An edit of anything else
- * leaves it. */
+ * leaves it, and of the jitter moves only the moment of the next tick. */
 static dibs_status change_state(load *ld, const dibs__job_entry *entry,
                                 dibs__job_state *state, dibs_error *err)
 {
@@ -120,6 +120,8 @@ static dibs_status change_state(load *ld, const dibs__job_entry *entry,
     state->changed = true;
     if (!old || !same_schedule(old, entry->job))
         dibs__tick_reset(entry->job, state, &tk, ld->now_us);
+    else if (old->jitter_ms != entry->job->jitter_ms)
+        dibs__tick_refresh(entry->job, state, &tk);
     dibs__job_free(old);
     return DIBS_OK;
 }

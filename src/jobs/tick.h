@@ -51,7 +51,7 @@ bool dibs__job_next(const dibs__job *job, const dibs__job_state *state,
 void dibs__tick_reset(const dibs__job *job, dibs__job_state *state,
                       const dibs__ticker *tk, int64_t now_us);
 
-/* The next tick anew, after the same mark: the zone data has changed. */
+/* The next tick anew, after the same mark: the zone data or the jitter has changed. */
 void dibs__tick_refresh(const dibs__job *job, dibs__job_state *state,
                         const dibs__ticker *tk);
 

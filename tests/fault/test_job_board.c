@@ -260,6 +260,7 @@ set_back(const dibs__job *job, dibs__job_state *state, const dibs__ticker *tk,
 
 static void an_edit_makes_nothing_late(void **state)
 {
+    const dibs__job late = {.name = "daily", .jitter_ms = 300000};
     void *w = *state;
     dibs__board board = board_of(w);
     dibs__job_state before, after;
@@ -276,7 +277,13 @@ static void an_edit_makes_nothing_late(void **state)
     assert_int_equal(after.mark_s, before.mark_s);
     assert_int_equal(after.due_us, before.due_us);
     assert_string_not_equal(after.hash, before.hash);
-    (void)load(w, 3, "0 3 * * *", "y");
+    (void)load(w, 3, "0 2 * * *', jitter: '5m", "y");
+    after = state_of(w, "daily");
+    assert_int_equal(after.mark_s, before.mark_s);
+    assert_int_equal(after.due_us,
+                     before.due_us + dibs__job_jitter_us(&late, "main"));
+    assert_true(after.due_us > before.due_us);
+    (void)load(w, 4, "0 3 * * *', jitter: '5m", "y");
     assert_true(state_of(w, "daily").due_us > now_us);
 }
 
