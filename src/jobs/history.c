@@ -6,20 +6,25 @@
 
 enum { OUTPUTS_MAX = 250 };
 
+/* Runs that did nothing are many, and have a count of their own: they leave the others. */
+static bool is_beyond(dibs__history_look *look, dibs__run_state state)
+{
+    if (state == DIBS__STATE_OK)
+        return ++look->ok > look->limits->ok;
+    if (state == DIBS__STATE_SKIPPED || state == DIBS__STATE_MISSED)
+        return ++look->idle > look->limits->ok;
+    return ++look->failed > look->limits->failed;
+}
+
 bool dibs__history_goes(dibs__history_look *look, const dibs__run *run)
 {
-    const dibs__history *limits = look->limits;
+    bool beyond;
 
     if (!dibs__state_final(run->state) || run->owes)
         return false;
-    if (run->state == DIBS__STATE_OK)
-        look->ok++;
-    else
-        look->failed++;
-    if (look->now_us - run->ended_us > limits->keep_ms * 1000)
-        return true;
-    return run->state == DIBS__STATE_OK ? look->ok > limits->ok
-                                        : look->failed > limits->failed;
+    beyond = is_beyond(look, run->state);
+    return beyond ||
+           look->now_us - run->ended_us > look->limits->keep_ms * 1000;
 }
 
 void dibs__output_key(const dibs__run *run, const dibs__run_step *step,

@@ -1,8 +1,9 @@
 /* history.h - which runs of a job are kept, and how the others go. Pure.
  *
- * As many runs of a job stay as its `history` says: so many that ended well, so many that
- * did not, and none for longer than `keep`. A run that has not ended is never touched, and
- * neither is one whose followers are still to be made, or whose children to be cancelled. */
+ * As many runs of a job stay as its `history` says: so many that ended well, as many that did
+ * nothing (skipped, missed), so many others, and none for longer than `keep`. A run that has
+ * not ended is never touched, and neither is one whose followers are still to be made, or
+ * whose children to be cancelled. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_JOBS_HISTORY_H
 #define DIBS_JOBS_HISTORY_H
@@ -13,7 +14,7 @@
 typedef struct dibs__history_look {
     const dibs__history *limits;
     int64_t now_us;
-    int64_t ok, failed; /* seen so far */
+    int64_t ok, idle, failed; /* seen so far */
 } dibs__history_look;
 
 /* The next older run: true if it goes. */

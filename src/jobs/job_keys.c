@@ -161,7 +161,7 @@ static const dibs__key history_rows[] = {
      .at = AT(failed),
      .max = 10000,
      .initial = "10",
-     .doc = "runs that failed, and are kept"},
+     .doc = "runs that failed or were cancelled, and are kept"},
     {.name = "keep",
      .type = DIBS__KEY_DURATION,
      .at = AT(keep_ms),
@@ -174,7 +174,8 @@ static const dibs__key history_rows[] = {
      .at = AT(ok),
      .max = 10000,
      .initial = "3",
-     .doc = "runs that went well, and are kept"},
+     .doc = "runs that went well, and are kept; and as many that were skipped "
+            "or missed"},
 };
 static const dibs__keys history_keys = {"history", history_rows,
                                         COUNT(history_rows)};

@@ -816,7 +816,8 @@ goes(dibs__history_look *at, dibs__run_state end_state, int64_t ended_us)
     return dibs__history_goes(at, &run);
 }
 
-/* The living and those that owe others stay, whatever the limits are. */
+/* The living and those that owe others stay, whatever the limits are; runs that did nothing
+ * push no others out. */
 static void test_cleanup_spares_the_living(void **unused)
 {
     const dibs__history limits = {.ok = 1, .failed = 2, .keep_ms = 1};
@@ -834,6 +835,12 @@ static void test_cleanup_spares_the_living(void **unused)
     run.owes = true;
     assert_false(goes(&at, DIBS__STATE_OK, 1));
     run.owes = false;
+    at = (dibs__history_look){.limits = &limits, .now_us = 10000};
+    assert_false(goes(&at, DIBS__STATE_SKIPPED, 9900));
+    assert_true(goes(&at, DIBS__STATE_MISSED, 9800));
+    assert_true(goes(&at, DIBS__STATE_SKIPPED, 9700));
+    assert_false(goes(&at, DIBS__STATE_FAILED, 9600));
+    assert_false(goes(&at, DIBS__STATE_OK, 9500));
     at = (dibs__history_look){.limits = &limits, .now_us = 10000};
     assert_true(goes(&at, DIBS__STATE_OK, 1));
     run.steps[A].attempt = 2;
