@@ -90,6 +90,11 @@ void dibs__shell_check(dibs__job_reader *rd, const dibsx_yaml_node *value)
             rd, value, (size_t)(at - value->text) + 1,
             "params are not put into the text of a shell; write "
             "\"$DIBS_PARAM_NAME\", with the name in capitals");
+    if (value && value->kind == DIBSX_YAML_SCALAR &&
+        strstr(value->text, "${tick}")) /* A shell may have such a variable. */
+        dibs__job_warn(rd, value,
+                       "${tick} is no reference in the text of a shell; write "
+                       "$DIBS_TICK");
 }
 
 /* ---- one step */

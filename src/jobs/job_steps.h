@@ -35,7 +35,7 @@ void dibs__steps_make_main(dibs__job_reader *rd, dibs__job *job,
 void dibs__refs_check(dibs__job_reader *rd, const dibs__param_list *params,
                       const dibsx_yaml_node *value);
 
-/* Params have no place in the text of a shell. `value` may be NULL. */
+/* References have no place in the text of a shell. `value` may be NULL. */
 void dibs__shell_check(dibs__job_reader *rd, const dibsx_yaml_node *value);
 
 #endif

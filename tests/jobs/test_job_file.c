@@ -268,6 +268,9 @@ static const mistake mistakes[] = {
     {"jobs: {a: {shell: 'echo ${param.b}', params: {b: {}}}}",
      "1:25: params are not put into the text of a shell; write "
      "\"$DIBS_PARAM_NAME\", with the name in capitals\n"},
+    {"jobs: {a: {steps: {b: {shell: 'echo ${tick}'}}}}",
+     "1:31: warning: ${tick} is no reference in the text of a shell; write "
+     "$DIBS_TICK\n"},
     {J "    params: {b: {default: x, required: yes}}\n",
      "4:14: the param 'b' is required and has a default; leave one of them "
      "out\n"},
