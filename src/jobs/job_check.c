@@ -123,6 +123,22 @@ static void check_deadline(dibs__job_reader *rd, const dibs__job *job,
                           "that comes late by it would never run");
 }
 
+/* Ticks that are made up for come one after the other, and meet the run of the first. */
+static void check_misfire(dibs__job_reader *rd, const dibs__job *job,
+                          const dibs__job_source *source)
+{
+    if (job->misfire.policy == DIBS__MISFIRE_RUN_ALL && job->misfire.max > 1 &&
+        job->schedule.count > 0 && job->concurrency != DIBS__CONCURRENCY_ALLOW)
+        dibs__job_warn(rd, place_of(source, "misfire"),
+                       "with concurrency: %s most ticks that run_all makes up "
+                       "for are %s; use concurrency: allow, and max_running: 1 "
+                       "for one run at a time",
+                       dibs__concurrency_name(job->concurrency),
+                       job->concurrency == DIBS__CONCURRENCY_REPLACE
+                           ? "replaced by the next"
+                           : "dropped");
+}
+
 static void check_concurrency(dibs__job_reader *rd, const dibs__job *job,
                               const dibs__job_source *source)
 {
@@ -218,6 +234,7 @@ void dibs__job_check(dibs__job_reader *rd, const dibs__job *job,
     check_bounds(rd, job, source);
     check_deadline(rd, job, source);
     check_concurrency(rd, job, source);
+    check_misfire(rd, job, source);
     check_lost(rd, job, source);
     check_then(rd, job, source);
     check_params(rd, job, source);

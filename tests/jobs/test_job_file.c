@@ -247,6 +247,10 @@ static const mistake mistakes[] = {
     {J "    max_running: 3\n    concurrency: forbid\n",
      "4:18: warning: max_running counts with concurrency: allow; this job "
      "runs once at a time\n"},
+    {J "    schedule: '@daily'\n    misfire: {policy: run_all}\n",
+     "5:14: warning: with concurrency: forbid most ticks that run_all makes up "
+     "for are dropped; use concurrency: allow, and max_running: 1 for one run "
+     "at a time\n"},
     {J "    then: {ok: [a]}\n",
      "4:11: then names the job itself, which would run for ever; use retry, "
      "or a schedule\n"},
