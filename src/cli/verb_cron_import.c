@@ -8,6 +8,7 @@
 #include "jobs/crontab.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -23,7 +24,9 @@ typedef struct import {
     dibsx_buf out;
     size_t jobs;
     size_t mistakes;
-    bool homeless; /* a job has no folder */
+    bool homeless;  /* a job has no folder */
+    const char *tz; /* of the caller, which is not `zone`; NULL: none */
+    bool zoneless;  /* a job has no zone of its own */
 } import;
 
 /* Plain words in single quotes, all else as JSON, which YAML can read. */
@@ -106,6 +109,7 @@ static void add_job(void *arg, const dibs__crontab_job *job)
     dibsx_buf_printf(&im->out, "  %s:\n", job->name);
     put_pair(&im->out, "schedule", job->schedule);
     put_pair(&im->out, "zone", job->zone ? job->zone : im->zone);
+    im->zoneless = im->zoneless || !job->zone;
     if (job->user)
         put_pair(&im->out, "user", job->user);
     if (job->env_count > 0)
@@ -152,27 +156,53 @@ static bool is_text(const dibsx_buf *text)
     return true;
 }
 
-/* The zone of lines without CRON_TZ; "" after a message. */
-static int
-find_zone(const dibs__command *cmd, char out[DIBS__ZONE_NAME_MAX + 1])
+/* That of the machine. */
+static int find_host_zone(import *im, char out[DIBS__ZONE_NAME_MAX + 1])
 {
-    const char *given = dibs__opt_text(cmd, "zone");
-    dibs__zone *zone = NULL;
-    dibs_error err = {0};
+    const char *tz = getenv("TZ");
 
-    if (!given) {
-        if (dibs__host_zone(out))
-            return 0;
+    if (!dibs__host_zone("/etc", out)) {
         dibs__cli_say("the zone of this machine is not known; give --zone");
         return DIBS__EXIT_CONFIG;
     }
+    if (tz && tz[0] && strcmp(tz + (tz[0] == ':'), out) != 0)
+        im->tz = tz;
+    return 0;
+}
+
+/* The zone of lines without CRON_TZ. */
+static int find_zone(import *im, char out[DIBS__ZONE_NAME_MAX + 1])
+{
+    const char *given = dibs__opt_text(im->cmd, "zone");
+    dibs__zone *zone = NULL;
+    dibs_error err = {0};
+
+    if (!given)
+        return find_host_zone(im, out);
     if (dibs__zone_open(given, &zone, &err) != DIBS_OK) {
-        (void)dibs__cli_fail(cmd, &err);
+        (void)dibs__cli_fail(im->cmd, &err);
         return DIBS__EXIT_CONFIG;
     }
     (void)snprintf(out, DIBS__ZONE_NAME_MAX + 1, "%s", given);
     dibs__zone_free(zone);
     return 0;
+}
+
+/* Says where jobs are other than the caller may expect. */
+static void note_surroundings(const import *im)
+{
+    if (dibs__opt_flag(im->cmd, "quiet"))
+        return;
+    if (im->zoneless && im->tz)
+        dibs__cli_say("%s: cron has no TZ of the caller (%s); jobs without "
+                      "CRON_TZ have the zone of this machine, %s; give --zone "
+                      "for another",
+                      im->file, im->tz, im->zone);
+    if (im->homeless)
+        dibs__cli_say("%s: cron starts commands in the home of their user, and "
+                      "a node in its own folder; give jobs that need it dir, "
+                      "or the crontab HOME",
+                      im->file);
 }
 
 static int convert_crontab(import *im, const dibsx_buf *text)
@@ -198,11 +228,7 @@ static int convert_crontab(import *im, const dibsx_buf *text)
         return DIBS__EXIT_CONFIG;
     if (!dibsx_buf_ok(&im->out))
         return dibs__cli_nomem("the jobs file");
-    if (im->homeless && !dibs__opt_flag(im->cmd, "quiet"))
-        dibs__cli_say("%s: cron starts commands in the home of their user, and "
-                      "a node in its own folder; give jobs that need it dir, "
-                      "or the crontab HOME",
-                      im->file);
+    note_surroundings(im);
     dibs__out(im->jobs ? dibsx_buf_text(&im->out) : "jobs: {}\n",
               im->jobs ? im->out.len : strlen("jobs: {}\n"));
     return dibs__out_done();
@@ -222,7 +248,7 @@ static int import_crontab(const dibs__command *cmd)
     dibsx_buf_init(&im.out, FILE_MAX);
     code = dibs__text_read(cmd, path, &text);
     if (!code)
-        code = find_zone(cmd, zone);
+        code = find_zone(&im, zone);
     if (!code)
         code = convert_crontab(&im, &text);
     dibsx_buf_fini(&im.out);

@@ -42,7 +42,8 @@ DIBS_MUST_CHECK dibs_status dibs__crontab_read(const char *text,
                                                const dibs__crontab_sink *sink,
                                                dibs_error *err);
 
-/* The zone of this machine: TZ, /etc/localtime, /etc/timezone. False: not known. */
-bool dibs__host_zone(char out[DIBS__ZONE_NAME_MAX + 1]);
+/* The zone of this machine, which cron has: localtime or timezone in /etc, else TZ, which is
+ * of the caller. False: not known. */
+bool dibs__host_zone(const char *etc, char out[DIBS__ZONE_NAME_MAX + 1]);
 
 #endif

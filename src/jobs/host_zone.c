@@ -20,13 +20,15 @@ static bool take_name(const char *name, char out[DIBS__ZONE_NAME_MAX + 1])
     return true;
 }
 
-static bool take_link(char out[DIBS__ZONE_NAME_MAX + 1])
+static bool take_link(const char *etc, char out[DIBS__ZONE_NAME_MAX + 1])
 {
     static const char folder[] = "zoneinfo/";
-    char target[PATH_MAX];
-    ssize_t len = readlink("/etc/localtime", target, sizeof(target) - 1);
+    char path[PATH_MAX], target[PATH_MAX];
     const char *name;
+    ssize_t len;
 
+    (void)snprintf(path, sizeof(path), "%s/localtime", etc);
+    len = readlink(path, target, sizeof(target) - 1);
     if (len < 0)
         return false;
     target[len] = '\0';
@@ -34,11 +36,13 @@ static bool take_link(char out[DIBS__ZONE_NAME_MAX + 1])
     return name && take_name(name + sizeof(folder) - 1, out);
 }
 
-static bool take_file(char out[DIBS__ZONE_NAME_MAX + 1])
+static bool take_file(const char *etc, char out[DIBS__ZONE_NAME_MAX + 1])
 {
-    char line[128] = "";
-    FILE *file = fopen("/etc/timezone", "re");
+    char path[PATH_MAX], line[128] = "";
+    FILE *file;
 
+    (void)snprintf(path, sizeof(path), "%s/timezone", etc);
+    file = fopen(path, "re");
     if (!file)
         return false;
     if (!fgets(line, sizeof(line), file))
@@ -48,11 +52,10 @@ static bool take_file(char out[DIBS__ZONE_NAME_MAX + 1])
     return take_name(line, out);
 }
 
-bool dibs__host_zone(char out[DIBS__ZONE_NAME_MAX + 1])
+bool dibs__host_zone(const char *etc, char out[DIBS__ZONE_NAME_MAX + 1])
 {
     const char *tz = getenv("TZ");
 
-    if (tz && tz[0])
-        return take_name(tz + (tz[0] == ':'), out);
-    return take_link(out) || take_file(out);
+    return take_link(etc, out) || take_file(etc, out) ||
+           (tz && tz[0] && take_name(tz + (tz[0] == ':'), out));
 }

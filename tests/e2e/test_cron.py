@@ -109,10 +109,35 @@ class Import(Case):
     def setUp(self):
         super().setUp()
         self.env["TZDIR"] = os.path.join(ROOT, "tests/jobs/zoneinfo")
-        self.env["TZ"] = "America/Havana"
 
-    def jobs(self, text, *options):
-        return yaml.safe_load(self.ok("cron", "import", self.write("tab", text), *options))["jobs"]
+    def convert(self, path, *options, zone="America/Havana"):
+        return self.dibs("cron", "import", path, "--zone", zone, *options)
+
+    def jobs(self, text, *options, zone="America/Havana"):
+        result = self.convert(self.write("tab", text), *options, zone=zone)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return yaml.safe_load(result.stdout)["jobs"]
+
+    def test_the_zone_is_that_of_the_machine(self):
+        """The daemon of cron has no TZ of the caller."""
+        for name in ("TZ", "TZDIR"):
+            self.env.pop(name, None)
+        path = self.write("tab", "HOME=/srv\n@daily x\n")
+        alone = self.dibs("cron", "import", path)
+        if alone.returncode:
+            self.skipTest("the zone of this machine is not known")
+        (job,) = yaml.safe_load(alone.stdout)["jobs"].values()
+        self.env["TZ"] = job["zone"]
+        self.assertEqual(self.dibs("cron", "import", path).stderr, "")
+        self.env["TZ"] = "Asia/Tokyo" if job["zone"] != "Asia/Tokyo" else "Europe/Berlin"
+        result = self.dibs("cron", "import", path)
+        self.assertEqual(result.stdout, alone.stdout)
+        self.assertEqual(result.stderr, f"dibs: {path}: cron has no TZ of the caller ({self.env['TZ']}); jobs without CRON_TZ have "
+                                        f"the zone of this machine, {job['zone']}; give --zone for another\n")
+        self.assertEqual(self.dibs("cron", "import", "-q", path).stderr, "")
+        self.assertEqual(self.dibs("cron", "import", path, "--zone", "UTC").stderr, "")
+        own = self.write("own", "HOME=/srv\nCRON_TZ=UTC\n@daily x\n")
+        self.assertEqual(self.dibs("cron", "import", own).stderr, "")
 
     def test_lines_become_jobs(self):
         jobs = self.jobs("SHELL=/bin/bash\nPATH = \"/usr/bin:/bin\"\n# dibs: nightly\n30 2 * * *  backup 'it' # now\n\n"
@@ -133,7 +158,7 @@ class Import(Case):
         (job,) = self.jobs(f"SHELL=/bin/sh\n@daily {text}\n").values()
         self.assertEqual(job["shell"], text)
         # References of dibs stand for values in words, and for nothing in a shell.
-        tab = self.ok("cron", "import", self.write("tab", f"SHELL=/bin/bash\n@daily {text}\n"))
+        tab = self.convert(self.write("tab", f"SHELL=/bin/bash\n@daily {text}\n")).stdout
         (job,) = yaml.safe_load(tab)["jobs"].values()
         self.assertEqual(job["run"], ["/bin/bash", "-c", "echo $${A:-'x'} $B $${C}"])
         self.ok("job", "check", self.write("tab.yaml", tab))
@@ -141,9 +166,9 @@ class Import(Case):
     def test_the_folder_of_commands(self):
         note = "cron starts commands in the home of their user"
         path = self.write("tab", "@daily x\n@hourly x\n")
-        self.assertEqual(self.dibs("cron", "import", path).stderr.count(note), 1)
-        self.assertEqual(self.dibs("cron", "import", "-q", path).stderr, "")
-        result = self.dibs("cron", "import", self.write("tab", "HOME=/srv\n@daily x\n"))
+        self.assertEqual(self.convert(path).stderr.count(note), 1)
+        self.assertEqual(self.convert(path, "-q").stderr, "")
+        result = self.convert(self.write("tab", "HOME=/srv\n@daily x\n"))
         self.assertEqual(result.stderr, "")
         (job,) = yaml.safe_load(result.stdout)["jobs"].values()
         self.assertEqual(job["dir"], "/srv")
@@ -164,12 +189,12 @@ class Import(Case):
     def test_users_and_seconds(self):
         (job,) = self.jobs("17 * * * * root cd / && run-parts /etc/cron.hourly\r\n", "--system").values()
         self.assertEqual((job["user"], job["shell"]), ("root", "cd / && run-parts /etc/cron.hourly"))
-        (job,) = self.jobs("*/10 * * * * * date\n", "--fields", "6", "--zone", "UTC").values()
+        (job,) = self.jobs("*/10 * * * * * date\n", "--fields", "6", zone="UTC").values()
         self.assertEqual((job["schedule"], job["zone"]), ("*/10 * * * * *", "UTC"))
 
     def test_what_is_left_out_is_reported(self):
         path = self.write("tab", "MAILTO=me\n@reboot x\n")
-        result = self.dibs("cron", "import", path)
+        result = self.convert(path)
         self.assertEqual((result.returncode, yaml.safe_load(result.stdout)), (0, {"jobs": {}}))
         self.assertEqual(result.stderr, f"dibs: {path}:1: MAILTO is left out: dibs sends no mail\n"
                                         f"dibs: {path}:2: @reboot is left out: no job starts with a machine\n")
@@ -177,11 +202,11 @@ class Import(Case):
     def test_mistakes_have_line_and_column(self):
         path = self.write("tab", "0 1 * * * fine\n  61 * * * * x\n* * * * *\n# dibs: a b\nCRON_TZ=Nowhere\n0 0 2 * * * x\n"
                                  "# dibs: twice\n@daily x\n# dibs: twice\n@daily y\n@daily %input\n")
-        result = self.dibs("cron", "import", path)
+        result = self.convert(path)
         self.assertEqual((result.returncode, result.stdout), (78, ""))
         places = [line.split(": ")[1].removeprefix(path) for line in result.stderr.splitlines()]
         self.assertEqual(places, [":2:3", ":3:10", ":4:9", ":5:9", ":6:11", ":10:1", ":11:8"])
-        many = self.fails(78, "cron", "import", self.write("many", "x\n" * 30))
+        many = self.fails(78, "cron", "import", self.write("many", "x\n" * 30), "-z", "UTC")
         self.assertEqual(len(many.splitlines()), 21)
         self.assertIn("30 mistakes", many)
         self.assertEqual(self.dibs("cron", "import", self.path("none")).returncode, 1)

@@ -3,6 +3,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "check.h"
 #include "jobs/calendar.h"
+#include "jobs/crontab.h"
 #include "jobs/zone.h"
 #include "jobs/zone_rule.h"
 #include "tzif_maker.h"
@@ -427,6 +428,42 @@ static void the_version_of_the_database_is_known(void **state)
     assert_string_equal(version, "2025b");
 }
 
+static void expect_host(const char *etc, const char *expected)
+{
+    char name[DIBS__ZONE_NAME_MAX + 1];
+
+    assert_true(dibs__host_zone(etc, name));
+    assert_string_equal(name, expected);
+}
+
+/* The daemon of cron has no TZ of the caller. */
+static void the_zone_of_a_machine_is_that_of_cron(void **state)
+{
+    char etc[] = "/tmp/dibs_etc_XXXXXX", name[DIBS__ZONE_NAME_MAX + 1];
+    char link[64], path[64];
+    FILE *file;
+
+    (void)state;
+    assert_non_null(mkdtemp(etc));
+    snprintf(link, sizeof(link), "%s/localtime", etc);
+    snprintf(path, sizeof(path), "%s/timezone", etc);
+    unsetenv("TZ");
+    assert_false(dibs__host_zone(etc, name));
+    setenv("TZ", ":Asia/Tokyo", 1);
+    expect_host(etc, "Asia/Tokyo");
+    file = fopen(path, "we");
+    assert_non_null(file);
+    fputs("Europe/Berlin\n", file);
+    assert_int_equal(fclose(file), 0);
+    expect_host(etc, "Europe/Berlin");
+    assert_int_equal(symlink("/usr/share/zoneinfo/America/Havana", link), 0);
+    expect_host(etc, "America/Havana");
+    unsetenv("TZ");
+    assert_int_equal(unlink(link), 0);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(rmdir(etc), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -442,6 +479,7 @@ int main(void)
         cmocka_unit_test(a_changed_file_is_read_again),
         cmocka_unit_test(no_file_is_waited_for),
         cmocka_unit_test(the_version_of_the_database_is_known),
+        cmocka_unit_test(the_zone_of_a_machine_is_that_of_cron),
     };
 
     setenv("TZDIR", JOBS_ZONES, 1);
