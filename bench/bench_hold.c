@@ -73,7 +73,8 @@ static void measure_tends(const ground *on, size_t count)
         items[i] = take(queue);
     from = raw_calls(on->bare, "evalsha");
     nanosleep(&span, NULL);
-    printf("%.2f\n", (double)(raw_calls(on->bare, "evalsha") - from) / THIRDS);
+    printf("%.2f\n",
+           (double)(raw_calls(on->bare, "evalsha") - from) / (double)THIRDS);
     for (size_t i = 0; i < count; i++)
         dibs_item_free(items[i]);
     free(items);
