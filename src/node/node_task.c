@@ -17,6 +17,8 @@ enum {
     LEAVE_MS = 1000 /* what cannot be written, when the node should stop */
 };
 
+#define YEAR_MS (INT64_C(366) * 24 * 3600 * 1000)
+
 size_t dibs__node_busy(const dibs__node *node)
 {
     size_t busy = 0;
@@ -190,6 +192,22 @@ static void read_task(dibs__node *node, dibs__node_task *task)
         dibs__node_do(node, task, todo);
 }
 
+/* Output goes with its run, which is kept from its end on. Where no other attempt can follow,
+ * the run ends with this one; other runs have time until their limit. */
+static int64_t output_ttl_ms(dibs__node *node, const dibs__node_task *task)
+{
+    const dibs__job *job = task->job;
+    int64_t left_ms = YEAR_MS;
+
+    if (task->over && job->step_count == 1 &&
+        task->step->work.retry.attempts == 1)
+        return job->history.keep_ms;
+    if (task->end_by_us)
+        left_ms = (task->end_by_us - dibs__node_now_us(node)) / 1000;
+    left_ms = left_ms > YEAR_MS ? YEAR_MS : left_ms;
+    return job->history.keep_ms + (left_ms > 0 ? left_ms : 0);
+}
+
 /* A store that is away has it later, before the end of the attempt at the latest. */
 static dibs_status write_output(dibs__node *node, dibs__node_task *task)
 {
@@ -207,7 +225,7 @@ static dibs_status write_output(dibs__node *node, dibs__node_task *task)
         rc = dibs__board_key(node->board, inner, key, &err);
     if (rc == DIBS_OK)
         rc = dibs_state_set(node->board->cl, key, task->unkept.data,
-                            task->unkept.len, task->job->history.keep_ms, NULL,
+                            task->unkept.len, output_ttl_ms(node, task), NULL,
                             &err);
     if (rc != DIBS_OK)
         dibs__node_complain(node, task->task.run, &err);
@@ -322,6 +340,7 @@ start_attempt(dibs__node *node, dibs__node_task *task, const dibs__run *run)
         rc = dibsx_fail(&err, DIBS_CANCELLED, "this node stops");
     else if (!ends) {
         task->attempt = run->steps[i].attempt;
+        task->end_by_us = run->end_by_us;
         rc = node->ops->start(node, task, run, &err);
     }
     if (ends)
@@ -461,6 +480,7 @@ void dibs__node_collect(dibs__node *node)
         bool ours = task->task.state == DIBS__TASK_RUNNING;
 
         task->followed_until = 0; /* The end writes all of it. */
+        task->over = true;
         if (ours) {
             node->ops->take_outcome(node, task);
             node->ops->flush(node, task);
