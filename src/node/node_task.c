@@ -314,16 +314,28 @@ static bool may_start_later(const dibs__node *node, dibs__node_task *task)
     return now < dibsx_after_ms(task->refused_at, node->opts->ttl_ms);
 }
 
+/* Its output says why. */
+static void
+end_refused(dibs__node *node, dibs__node_task *task, const dibs_error *err)
+{
+    char text[sizeof(err->message) + 1];
+    int len = snprintf(text, sizeof(text), "%s\n", err->message);
+
+    task->over = true;
+    dibs__node_keep_output(node, task, text, (size_t)len, NULL, 0, 0);
+    dibs__node_end_unstarted(node, task, DIBS__REASON_UNSTARTED);
+}
+
 static void not_started(dibs__node *node, dibs__node_task *task, dibs_status rc,
                         const dibs_error *err)
 {
     dibs__node_complain(node, task->task.run, err);
     if (rc == DIBS_UNAVAIL && may_start_later(node, task))
         dibs__node_put_off(task, DIBS__TASK_START, AGAIN_MS);
+    else if (rc == DIBS_CANCELLED)
+        dibs__node_end_unstarted(node, task, DIBS__REASON_STOPPED);
     else
-        dibs__node_end_unstarted(node, task,
-                                 rc == DIBS_CANCELLED ? DIBS__REASON_STOPPED
-                                                      : DIBS__REASON_UNSTARTED);
+        end_refused(node, task, err);
 }
 
 /* Starts the attempt, or ends it at once: the run has to end, or it cannot start. */

@@ -136,8 +136,20 @@ jobs:
         node = self.node(ttl=span(2))
         self.fails(1, "job", "start", "bad", "--wait")
         with self.dead_executor(node):
-            self.fails(1, "job", "start", "good", "--wait")
+            run = self.begin("good")
+            self.fails(1, "job", "wait", run)
         self.stop(node)
+        self.assertRegex(self.ok("job", "logs", run), "^[^\n]+; try again[^\n]*\n$")
+
+    def test_a_command_that_cannot_start_says_why(self):
+        file = self.write("none.yaml", "jobs: {none: {run: [/no/such/command]}}\n")
+        node = self.node(file=file)
+        run = self.begin("none")
+        self.fails(1, "job", "wait", run)
+        self.stop(node)
+        self.assertEqual(self.ok("job", "logs", run), "cannot run /no/such/command: No such file or directory\n")
+        step = self.run_of(run)["steps"][0]
+        self.assertEqual((step["reason"], step["exit"]), ("not started", 0))
 
     def test_steps_and_their_results(self):
         node = self.node()
