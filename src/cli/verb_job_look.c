@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ENDS_LOOKED_AT = 16 };
+enum { NEWEST = 16 }; /* runs of a job that say how it does */
 
 /* A table or JSON, whichever --json says. */
 typedef struct sheet {
@@ -51,17 +51,6 @@ static int end_sheet(sheet *sh, const dibs__command *cmd, int code)
     return code ? code : printed;
 }
 
-static const char *status_of(const dibs__job_state *state, const dibs__job *job)
-{
-    if (state->paused)
-        return "paused";
-    if (job && !job->enabled)
-        return "off";
-    if (state->live[0] || state->running > 0)
-        return "running";
-    return state->next_s ? "due" : "on demand";
-}
-
 /* ---- ids of runs */
 
 /* The ids of the newest runs of a job, the oldest first. */
@@ -88,15 +77,94 @@ static dibs_status collect_ids(dibs__open_board *ob, const char *job,
     return dibs__board_entries(&ob->board, index, keep_id, ring, err);
 }
 
+/* Calls `each` for the newest runs of a job, the newest first, until it returns false. Few
+ * runs of a job live at a time, so that they and the last that has ended are among these. */
+typedef bool run_fn(const dibs__run *run, void *arg);
+
+static dibs_status each_newest(dibs__open_board *ob, const char *job,
+                               run_fn *each, void *arg, dibs_error *err)
+{
+    char ids[NEWEST][DIBS__RUN_ID_SIZE];
+    id_ring ring = {.at = ids, .room = NEWEST};
+    bool goes_on = true;
+    dibs_status rc = collect_ids(ob, job, &ring, err);
+    size_t oldest = ring.count > ring.room ? ring.count - ring.room : 0;
+
+    for (size_t i = ring.count; i > oldest && rc == DIBS_OK && goes_on; i--) {
+        dibs__run run;
+
+        rc = dibs__board_run(&ob->board, ids[(i - 1) % ring.room], &run, err);
+        if (rc == DIBS_OK)
+            goes_on = each(&run, arg);
+        /* Its history may have been cut off meanwhile. */
+        rc = rc == DIBS_NOTFOUND ? DIBS_OK : rc;
+        dibs__run_fini(&run);
+    }
+    return rc;
+}
+
+/* The newest run that has ended, has failed. */
+static bool note_failure(const dibs__run *run, void *arg)
+{
+    *(bool *)arg = run->state == DIBS__STATE_FAILED;
+    return !dibs__state_final(run->state);
+}
+
+static bool note_living(const dibs__run *run, void *arg)
+{
+    *(bool *)arg = !dibs__state_final(run->state);
+    return !*(bool *)arg;
+}
+
 /* ---- ls */
 
-static void
-json_state(dibsx_json *js, const dibs__job_state *state, const dibs__job *job)
+/* The state of a job without a limit does not say whether a run of it lives. */
+static dibs_status
+find_status(dibs__open_board *ob, const dibs__job_state *state,
+            const dibs__job *job, const char **out, dibs_error *err)
+{
+    bool lives = state->live[0] || state->running > 0;
+    dibs_status rc = DIBS_OK;
+
+    if (state->paused) {
+        *out = "paused";
+        return DIBS_OK;
+    }
+    if (job && !job->enabled) {
+        *out = "off";
+        return DIBS_OK;
+    }
+    if (!lives && job && job->concurrency == DIBS__CONCURRENCY_ALLOW &&
+        job->max_running == DIBS__JOB_NONE)
+        rc = each_newest(ob, state->job, note_living, &lives, err);
+    *out = lives ? "running" : state->next_s ? "due" : "on demand";
+    return rc;
+}
+
+/* The definition, which may be gone, and the status. */
+static dibs_status
+read_job(dibs__open_board *ob, const dibs__job_state *state, dibs__job **job,
+         const char **status, dibs_error *err)
+{
+    dibs_status rc =
+        dibs__board_job(&ob->board, state->job, state->hash, job, err);
+
+    if (rc == DIBS_OK || rc == DIBS_NOTFOUND)
+        rc = find_status(ob, state, *job, status, err);
+    if (rc != DIBS_OK) {
+        dibs__job_free(*job);
+        *job = NULL;
+    }
+    return rc;
+}
+
+static void json_state(dibsx_json *js, const dibs__job_state *state,
+                       const dibs__job *job, const char *status)
 {
     dibsx_json_pair_text(js, "name", state->job);
     dibsx_json_pair_text(js, "set", state->set);
     dibsx_json_pair_text(js, "hash", state->hash);
-    dibsx_json_pair_text(js, "status", status_of(state, job));
+    dibsx_json_pair_text(js, "status", status);
     dibsx_json_key(js, "schedule");
     dibsx_json_open(js, '[');
     for (size_t i = 0; job && i < job->schedule.count; i++)
@@ -118,44 +186,19 @@ json_state(dibsx_json *js, const dibs__job_state *state, const dibs__job *job)
 }
 
 static void row_of_job(dibs__table *table, const dibs__job_state *state,
-                       const dibs__job *job)
+                       const dibs__job *job, const char *status)
 {
     char next[DIBS__MOMENT_SIZE + 1];
 
     dibs__moment_cell(state->next_s * 1000000, next, sizeof(next));
     dibs__table_cell(table, state->job);
     dibs__table_cell(table, state->set);
-    dibs__table_cell(table, status_of(state, job));
+    dibs__table_cell(table, status);
     dibs__table_cell(table, next);
     dibs__table_cell(table, job && job->schedule.count > 0
                                 ? job->schedule.at[0].text
                                 : "-");
     dibs__table_cell(table, job ? job->zone : "-");
-}
-
-/* The newest run that has ended, has failed. Few runs of a job live at a time, so it is
- * among the last. */
-static dibs_status is_failing(dibs__open_board *ob, const char *job,
-                              bool *failing, dibs_error *err)
-{
-    char ids[ENDS_LOOKED_AT][DIBS__RUN_ID_SIZE];
-    id_ring ring = {.at = ids, .room = ENDS_LOOKED_AT};
-    bool ended = false;
-    dibs_status rc = collect_ids(ob, job, &ring, err);
-    size_t oldest = ring.count > ring.room ? ring.count - ring.room : 0;
-
-    *failing = false;
-    for (size_t i = ring.count; i > oldest && rc == DIBS_OK && !ended; i--) {
-        dibs__run run;
-
-        rc = dibs__board_run(&ob->board, ids[(i - 1) % ring.room], &run, err);
-        ended = rc == DIBS_OK && dibs__state_final(run.state);
-        *failing = ended && run.state == DIBS__STATE_FAILED;
-        /* Its history may have been cut off meanwhile. */
-        rc = rc == DIBS_NOTFOUND ? DIBS_OK : rc;
-        dibs__run_fini(&run);
-    }
-    return rc;
 }
 
 static bool is_wanted(const dibs__command *cmd, const dibs__job_state *state,
@@ -174,23 +217,24 @@ static int list_job(const dibs__command *cmd, dibs__open_board *ob,
     sheet *sh = arg;
     dibs__job *job = NULL;
     dibs_error err = {0};
-    bool wanted = true;
+    const char *status = NULL;
+    bool wanted = !dibs__opt_flag(cmd, "failing");
     dibs_status rc = DIBS_OK;
 
-    if (dibs__opt_flag(cmd, "failing"))
-        rc = is_failing(ob, state->job, &wanted, &err);
+    if (!wanted)
+        rc = each_newest(ob, state->job, note_failure, &wanted, &err);
     if (rc == DIBS_OK && wanted)
-        rc = dibs__board_job(&ob->board, state->job, state->hash, &job, &err);
-    if (rc != DIBS_OK && rc != DIBS_NOTFOUND)
+        rc = read_job(ob, state, &job, &status, &err);
+    if (rc != DIBS_OK)
         return dibs__cli_fail(cmd, &err);
-    if (wanted && is_wanted(cmd, state, status_of(state, job))) {
+    if (wanted && is_wanted(cmd, state, status)) {
         sh->rows++;
         if (sh->json) {
             dibsx_json_open(&sh->report.js, '{');
-            json_state(&sh->report.js, state, job);
+            json_state(&sh->report.js, state, job, status);
             dibsx_json_close(&sh->report.js, '}');
         } else {
-            row_of_job(&sh->table, state, job);
+            row_of_job(&sh->table, state, job, status);
         }
     }
     dibs__job_free(job);
@@ -359,14 +403,15 @@ static int show_run(const dibs__command *cmd, dibs__open_board *ob,
     return code;
 }
 
-static void print_job(const dibs__job_state *state, const dibs__job *job)
+static void print_job(const dibs__job_state *state, const dibs__job *job,
+                      const char *status)
 {
     char next[DIBS__MOMENT_SIZE + 1];
 
     dibs__moment_cell(state->next_s * 1000000, next, sizeof(next));
     printf("job     %s\nset     %s\nstatus  %s\nnext    %s\nzone    %s\n",
-           state->job, state->set[0] ? state->set : "none any more",
-           status_of(state, job), next, job ? job->zone : "-");
+           state->job, state->set[0] ? state->set : "none any more", status,
+           next, job ? job->zone : "-");
     for (size_t i = 0; job && i < job->schedule.count; i++)
         printf("due     %s\n", job->schedule.at[i].text);
     if (job && job->description)
@@ -386,18 +431,18 @@ static void print_job(const dibs__job_state *state, const dibs__job *job)
 }
 
 static int show_job(const dibs__command *cmd, const dibs__job_state *state,
-                    const dibs__job *job)
+                    const dibs__job *job, const char *status)
 {
     dibs__report report;
 
     if (!dibs__opt_flag(cmd, "json")) {
-        print_job(state, job);
+        print_job(state, job, status);
         return dibs__out_done();
     }
     dibs__report_begin(&report);
     dibsx_json_key(&report.js, "job");
     dibsx_json_open(&report.js, '{');
-    json_state(&report.js, state, job);
+    json_state(&report.js, state, job, status);
     dibsx_json_key(&report.js, "steps");
     dibsx_json_open(&report.js, '[');
     for (size_t i = 0; job && i < job->step_count; i++)
@@ -409,7 +454,7 @@ static int show_job(const dibs__command *cmd, const dibs__job_state *state,
 
 static int show_one(const dibs__command *cmd)
 {
-    const char *name = dibs__operands(cmd)[0];
+    const char *name = dibs__operands(cmd)[0], *status = NULL;
     dibs__job_state state;
     dibs__job *job = NULL;
     dibs__open_board ob;
@@ -428,7 +473,9 @@ static int show_one(const dibs__command *cmd)
             (void)dibsx_fail(&err, rc,
                              "there is no job and no run %s on the board %s",
                              name, ob.board.name);
-        code = rc == DIBS_OK ? show_job(cmd, &state, job)
+        if (rc == DIBS_OK)
+            rc = find_status(&ob, &state, job, &status, &err);
+        code = rc == DIBS_OK ? show_job(cmd, &state, job, status)
                              : dibs__cli_fail(cmd, &err);
         dibs__job_free(job);
     }

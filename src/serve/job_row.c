@@ -50,7 +50,8 @@ const char *dibs__job_row_status(const dibs__board_row *row)
         return paused;
     if (job && !job->enabled)
         return off;
-    if (row->state.live[0] || row->state.running > 0)
+    /* The state of a job without a limit counts no runs. */
+    if (row->state.live[0] || row->state.running > 0 || row->works)
         return running;
     return row->state.next_s ? due : on_demand;
 }

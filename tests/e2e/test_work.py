@@ -37,6 +37,31 @@ jobs:
         self.stop(node)
 
 
+class Living(Work):
+    def running(self):
+        return [job["name"] for job in self.json("job", "ls", "--running", "--json")["jobs"]]
+
+    def test_jobs_of_which_any_number_of_runs_may_live(self):
+        file = self.write("any.yaml", """
+jobs:
+  any: {concurrency: allow, shell: 'echo >>begun; while ! test -e go; do sleep 0.02; done'}
+  idle: {run: ['true']}
+""")
+        node = self.node(file=file)
+        self.assertEqual(self.running(), [])
+        run = self.begin("any")
+        wait_until(lambda: self.text("begun"), "the command")
+        self.ok("job", "start", "any", "--id", "quick")
+        self.assertEqual(self.running(), ["any"])
+        self.assertIn("status  running\n", self.ok("job", "show", "any"))
+        self.write("go", "")
+        self.ok("job", "wait", run)
+        self.ok("job", "wait", "any.quick")
+        self.assertEqual(self.running(), [])
+        self.assertEqual(self.json("job", "show", "any", "--json")["job"]["status"], "on demand")
+        self.stop(node)
+
+
 class Queued(Work):
     """concurrency: queue. Commands go on until there is a file of the name that they ask for."""
 
