@@ -141,6 +141,12 @@ find_status(dibs__open_board *ob, const dibs__job_state *state,
     return rc;
 }
 
+/* 0: none; a paused job is not due. */
+static int64_t next_of(const dibs__job_state *state)
+{
+    return state->paused ? 0 : state->next_s;
+}
+
 /* The definition, which may be gone, and the status. */
 static dibs_status
 read_job(dibs__open_board *ob, const dibs__job_state *state, dibs__job **job,
@@ -171,7 +177,7 @@ static void json_state(dibsx_json *js, const dibs__job_state *state,
         dibsx_json_text(js, job->schedule.at[i].text);
     dibsx_json_close(js, ']');
     dibsx_json_pair_text(js, "zone", job ? job->zone : NULL);
-    dibs__json_moment(js, "next", state->next_s);
+    dibs__json_moment(js, "next", next_of(state));
     dibsx_json_pair_bool(js, "paused", state->paused);
     dibsx_json_pair_text(js, "paused_by",
                          state->paused ? state->paused_by : NULL);
@@ -190,7 +196,7 @@ static void row_of_job(dibs__table *table, const dibs__job_state *state,
 {
     char next[DIBS__MOMENT_SIZE + 1];
 
-    dibs__moment_cell(state->next_s * 1000000, next, sizeof(next));
+    dibs__moment_cell(next_of(state) * 1000000, next, sizeof(next));
     dibs__table_cell(table, state->job);
     dibs__table_cell(table, state->set);
     dibs__table_cell(table, status);
@@ -408,7 +414,7 @@ static void print_job(const dibs__job_state *state, const dibs__job *job,
 {
     char next[DIBS__MOMENT_SIZE + 1];
 
-    dibs__moment_cell(state->next_s * 1000000, next, sizeof(next));
+    dibs__moment_cell(next_of(state) * 1000000, next, sizeof(next));
     printf("job     %s\nset     %s\nstatus  %s\nnext    %s\nzone    %s\n",
            state->job, state->set[0] ? state->set : "none any more", status,
            next, job ? job->zone : "-");
@@ -419,6 +425,10 @@ static void print_job(const dibs__job_state *state, const dibs__job *job,
     if (state->paused)
         printf("paused  by %s%s%s\n", state->paused_by,
                state->note[0] ? ": " : "", state->note);
+    if (state->paused && state->paused_until_us) {
+        dibs__moment_cell(state->paused_until_us, next, sizeof(next));
+        printf("until   %s\n", next);
+    }
     if (state->live[0])
         printf("live    %s\n", state->live);
     if (state->follows[0])
@@ -523,6 +533,22 @@ print_ticks(const dibs__command *cmd, sheet *sh, const dibs__job *job,
     }
 }
 
+/* The times that follow the pause. Answers whether there may be any. */
+static bool
+end_pause(const dibs__job *job, dibs__job_state *state, const dibs__zone *zone)
+{
+    const dibs__ticker tk = {.zone = zone, .tzdata = ""};
+
+    if (state->paused && !state->paused_until_us) {
+        dibs__cli_say("%s is paused, and has no next time until it is unpaused",
+                      state->job);
+        return false;
+    }
+    if (state->paused)
+        dibs__job_unpause(job, state, &tk, state->paused_until_us - 1);
+    return true;
+}
+
 static int print_next(const dibs__command *cmd)
 {
     static const char *const heads[] = {"UTC", "LOCAL"};
@@ -544,7 +570,8 @@ static int print_next(const dibs__command *cmd)
             rc = dibs__zone_open(job->zone, &zone, &err);
         if (rc == DIBS_OK) {
             begin_sheet(&sh, cmd, "times", 2, heads);
-            print_ticks(cmd, &sh, job, &state, zone);
+            if (end_pause(job, &state, zone))
+                print_ticks(cmd, &sh, job, &state, zone);
             code = end_sheet(&sh, cmd, 0);
         } else {
             code = dibs__cli_fail(cmd, &err);
@@ -627,9 +654,11 @@ const dibs__verb dibs__verb_job_next = {
     .name = "job next",
     .operands = "JOB",
     .summary = "print the next times of a job",
-    .about = "Counts from the last time that was dealt with, so a time that "
-             "is late comes first. A job that is off, or has no schedule, has "
-             "none.\n",
+    .about =
+        "Counts from the last time that was dealt with, so a time that "
+        "is late comes first; of a paused job, from the end of its pause. A "
+        "job that is off, is paused without an end, or has no schedule, "
+        "has none.\n",
     .examples = "  dibs job next nightly -n 3\n",
     .exits = "1 there is no such job\n",
     .options = "json",
