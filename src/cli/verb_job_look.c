@@ -282,6 +282,24 @@ static void row_of_run(dibs__table *table, const dibs__run *run)
     dibs__table_cell(table, ended);
 }
 
+static int put_run(const dibs__command *cmd, dibs__open_board *ob,
+                   const dibs__run *run, sheet *sh)
+{
+    dibs__job *job = NULL;
+    int code = 0;
+
+    sh->rows++;
+    if (!sh->json) {
+        row_of_run(&sh->table, run);
+        return 0;
+    }
+    code = dibs__board_definition(cmd, ob, run, &job);
+    if (!code)
+        dibs__json_run(&sh->report.js, run, job);
+    dibs__job_free(job);
+    return code;
+}
+
 static int show_ids(const dibs__command *cmd, dibs__open_board *ob,
                     id_ring *ring, sheet *sh)
 {
@@ -295,18 +313,12 @@ static int show_ids(const dibs__command *cmd, dibs__open_board *ob,
             dibs__board_run(&ob->board, ring->at[i % ring->room], &run, &err);
 
         /* Its history may have been cut off meanwhile. */
-        if (rc != DIBS_OK && rc != DIBS_NOTFOUND) {
+        if (rc != DIBS_OK && rc != DIBS_NOTFOUND)
             code = dibs__cli_fail(cmd, &err);
-        } else if (rc == DIBS_OK &&
-                   (!sh->run_state ||
-                    strcmp(sh->run_state, dibs__run_state_name(run.state)) ==
-                        0)) {
-            sh->rows++;
-            if (sh->json)
-                dibs__json_run(&sh->report.js, &run, NULL);
-            else
-                row_of_run(&sh->table, &run);
-        }
+        else if (rc == DIBS_OK &&
+                 (!sh->run_state ||
+                  strcmp(sh->run_state, dibs__run_state_name(run.state)) == 0))
+            code = put_run(cmd, ob, &run, sh);
         dibs__run_fini(&run);
     }
     return code;
@@ -358,29 +370,104 @@ static int list_runs(const dibs__command *cmd)
 
 /* ---- show */
 
-static void print_run(const dibs__run *run)
+/* The wait of a step, and its limit. `own` may be NULL. */
+static void print_wait(const dibs__run_step *step, const dibs__step *own)
 {
-    char begun[DIBS__MOMENT_SIZE + 1], ended[DIBS__MOMENT_SIZE + 1];
+    static const char *const waits[] = {"", "sleeps", "waits for bookmark ",
+                                        "waits for batch ", "waits for job "};
+    const char *what = NULL;
+    char when[DIBS__MOMENT_SIZE + 1];
+
+    if (own && step->waits == DIBS__WAIT_BOOKMARK)
+        what = own->wait.bookmark;
+    else if (own && step->waits == DIBS__WAIT_BATCH)
+        what = own->wait.batch;
+    else if (own && step->waits == DIBS__WAIT_CHILD)
+        what = own->job;
+    printf(", %s%s", waits[step->waits], what ? what : "");
+    if (step->waits != DIBS__WAIT_SLEEP && step->until_us == 0)
+        return;
+    dibs__moment_cell(step->waits == DIBS__WAIT_SLEEP ? step->at_us
+                                                      : step->until_us,
+                      when, sizeof(when));
+    printf(", until %s", when);
+}
+
+/* An attempt that has ended has one, if it did so by itself or by a signal. */
+static bool has_exit_code(const dibs__run_step *step)
+{
+    if (!dibs__state_final(step->state) && step->state != DIBS__STATE_RETRY)
+        return false;
+    return step->exit_code != 0 ||
+           (step->attempt > 0 &&
+            (!step->reason || step->reason == DIBS__REASON_FAILED));
+}
+
+static void
+print_step(const dibs__run *run, size_t index, const dibs__step *own)
+{
+    const dibs__run_step *step = &run->steps[index];
+    const char *node = dibs__run_node_of(run, index);
+    char when[DIBS__MOMENT_SIZE + 1];
+
+    printf("step    %s %s%s%s, attempt %" PRIu32, step->name,
+           dibs__run_state_name(step->state), step->reason ? ", " : "",
+           step->reason ? dibs__reason_name(step->reason) : "", step->attempt);
+    if (*node)
+        printf(", node %s", node);
+    if (has_exit_code(step))
+        printf(", exit %" PRId32, step->exit_code);
+    if (step->state == DIBS__STATE_RETRY) {
+        dibs__moment_cell(step->at_us, when, sizeof(when));
+        printf(", again at %s", when);
+    }
+    if (step->state == DIBS__STATE_WAITING && step->waits)
+        print_wait(step, own);
+    printf("\n");
+}
+
+static void print_run(const dibs__run *run, const dibs__job *job)
+{
+    char begun[DIBS__MOMENT_SIZE + 1], ended[DIBS__MOMENT_SIZE + 1],
+        tick[DIBS__TICK_TEXT_SIZE];
 
     dibs__moment_cell(run->begun_us, begun, sizeof(begun));
     dibs__moment_cell(run->ended_us, ended, sizeof(ended));
-    printf("run     %s\njob     %s\nstate   %s%s%s\ncause   %s%s%s\nbegun   "
-           "%s\nended   %s\n",
-           run->id, run->job, dibs__run_state_name(run->state),
-           run->reason ? ", " : "",
+    dibs__run_tick_text(run, tick);
+    printf("run     %s\njob     %s\nstate   %s%s%s\ncause   %s%s%s\n", run->id,
+           run->job, dibs__run_state_name(run->state), run->reason ? ", " : "",
            run->reason ? dibs__reason_name(run->reason) : "",
-           dibs__cause_name(run->cause), run->origin[0] ? " " : "", run->origin,
-           begun, ended);
+           dibs__cause_name(run->cause), run->origin[0] ? " " : "",
+           run->origin);
+    if (tick[0])
+        printf("tick    %s\nzone    %s\n", tick, job ? job->zone : "-");
+    printf("begun   %s\nended   %s\n", begun, ended);
     for (size_t i = 0; i < run->param_count; i++)
         printf("param   %s=%s\n", run->params[i].name, run->params[i].value);
-    for (size_t i = 0; i < run->step_count; i++) {
-        const dibs__run_step *step = &run->steps[i];
+    for (size_t i = 0; i < run->step_count; i++)
+        print_step(run, i,
+                   job ? dibs__job_step(job, run->steps[i].name) : NULL);
+}
 
-        printf("step    %s %s%s%s, attempt %" PRIu32 "\n", step->name,
-               dibs__run_state_name(step->state), step->reason ? ", " : "",
-               step->reason ? dibs__reason_name(step->reason) : "",
-               step->attempt);
+static int print_found(const dibs__command *cmd, dibs__open_board *ob,
+                       const dibs__run *run)
+{
+    dibs__job *job = NULL;
+    dibs__report report;
+    int code = dibs__board_definition(cmd, ob, run, &job);
+
+    if (!code && dibs__opt_flag(cmd, "json")) {
+        dibs__report_begin(&report);
+        dibsx_json_key(&report.js, "runs");
+        dibsx_json_open(&report.js, '[');
+        dibs__json_run(&report.js, run, job);
+        dibsx_json_close(&report.js, ']');
+        code = dibs__report_end(&report);
+    } else if (!code) {
+        print_run(run, job);
     }
+    dibs__job_free(job);
+    return code;
 }
 
 static int show_run(const dibs__command *cmd, dibs__open_board *ob,
@@ -389,22 +476,13 @@ static int show_run(const dibs__command *cmd, dibs__open_board *ob,
     dibs__run run;
     dibs_error err = {0};
     dibs_status rc = dibs__board_run(&ob->board, id, &run, &err);
-    dibs__report report;
     int code = 0;
 
     *found = rc == DIBS_OK;
-    if (rc == DIBS_OK && dibs__opt_flag(cmd, "json")) {
-        dibs__report_begin(&report);
-        dibsx_json_key(&report.js, "runs");
-        dibsx_json_open(&report.js, '[');
-        dibs__json_run(&report.js, &run, NULL);
-        dibsx_json_close(&report.js, ']');
-        code = dibs__report_end(&report);
-    } else if (rc == DIBS_OK) {
-        print_run(&run);
-    } else if (rc != DIBS_NOTFOUND && rc != DIBS_INVALID) {
+    if (rc == DIBS_OK)
+        code = print_found(cmd, ob, &run);
+    else if (rc != DIBS_NOTFOUND && rc != DIBS_INVALID)
         code = dibs__cli_fail(cmd, &err);
-    }
     dibs__run_fini(&run);
     return code;
 }

@@ -114,6 +114,37 @@ class Queued(Work):
         self.stop(node)
 
 
+class Shown(Work):
+    def test_what_a_run_did_and_waits_for(self):
+        file = self.write("shown.yaml", """
+defaults: {zone: Europe/Berlin}
+jobs:
+  shown:
+    steps:
+      good: {run: ['true']}
+      bad: {shell: 'exit 3', on_failure: continue}
+      tries: {shell: 'exit 4', retry: {attempts: 2, delay: 1h, jitter: 0%}}
+      asks: {wait: {bookmark: approval}, needs: [good, bad]}
+""")
+        node = self.node(file=file)
+        run = self.begin("shown")
+        self.waits(run, "asks")
+        steps = wait_until(lambda: (steps := self.run_of(run)["steps"])[2]["state"] == "RETRY" and steps, "the first try")
+        nodes = [step["node"] for step in steps]
+        self.assertEqual((nodes[0], nodes[2:]), (nodes[1], [None, None]))
+        self.assertRegex(nodes[0], "^[0-9a-f]{16}$")
+        self.assertEqual(self.run_of(run)["zone"], "Europe/Berlin")
+        self.assertEqual(self.json("job", "runs", "shown", "--json")["runs"][0]["zone"], "Europe/Berlin")
+        lines = [line[8:] for line in self.ok("job", "show", run).splitlines() if line.startswith("step ")]
+        self.assertEqual(lines[:2], [f"good OK, attempt 1, node {nodes[0]}, exit 0",
+                                     f"bad FAILED, failed, attempt 1, node {nodes[0]}, exit 3"])
+        self.assertRegex(lines[2], "^tries RETRY, failed, attempt 1, exit 4, again at 20..-..-..T..:..:..Z$")
+        self.assertEqual(lines[3], "asks WAITING, attempt 0, waits for bookmark approval")
+        self.stop(node)
+        self.ok("job", "cancel", run)
+        self.assertEqual(json.loads(self.dibs("job", "wait", run, "--json").stdout)["runs"][0]["zone"], "Europe/Berlin")
+
+
 class Results(Work):
     def test_bytes_that_are_no_text(self):
         file = self.write("bytes.yaml", """
@@ -277,6 +308,7 @@ class Ticks(Work):
         self.stop(node)
         run = next(run for run in self.json("job", "runs", "tick", "--json")["runs"] if run["state"] == "OK")
         self.assertIn(f"{run['tick']} {run['tick']}", self.lines("ticks"))
+        self.assertIn(f"\ntick    {run['tick']}\nzone    UTC\n", self.ok("job", "show", run["id"]))
         node = self.node(file=every)
         self.ok("job", "rerun", run["id"])
         wait_until(lambda: self.lines("ticks").count(f"{run['tick']} {run['tick']}") == 2, "the same tick again")
