@@ -25,11 +25,15 @@ int dibs__board_open(const dibs__command *cmd, dibs__open_board *out)
         dibs__board_init(&out->board, out->cl, dibs__opt_text(cmd, "board"),
                          &err) != DIBS_OK)
         code = dibs__cli_fail(cmd, &err);
+    if (!code)
+        out->board.cache = dibs__job_cache_new(DIBS__JOB_CACHE_BYTES);
     return code;
 }
 
 void dibs__board_close(dibs__open_board *ob)
 {
+    dibs__job_cache_free(ob->board.cache);
+    ob->board.cache = NULL;
     dibs_close(ob->cl);
     ob->cl = NULL;
 }
@@ -105,6 +109,16 @@ int dibs__board_each(const dibs__command *cmd, dibs__open_board *ob,
     return code;
 }
 
+int dibs__board_definition(const dibs__command *cmd, dibs__open_board *ob,
+                           const dibs__run *run, dibs__job **out)
+{
+    dibs_error err = {0};
+    dibs_status rc =
+        dibs__board_job(&ob->board, run->job, run->hash, out, &err);
+
+    return rc == DIBS_OK || rc == DIBS_NOTFOUND ? 0 : dibs__cli_fail(cmd, &err);
+}
+
 /* ---- printing */
 
 void dibs__moment_cell(int64_t wall_us, char *out, size_t size)
@@ -137,15 +151,17 @@ static void pair_or_null(dibsx_json *js, const char *key, const char *text)
     dibsx_json_pair_text(js, key, text && *text ? text : NULL);
 }
 
-static void json_step(dibsx_json *js, const dibs__run_step *step)
+static void json_step(dibsx_json *js, const dibs__run *run, size_t index)
 {
+    const dibs__run_step *step = &run->steps[index];
+
     dibsx_json_open(js, '{');
     dibsx_json_pair_text(js, "name", step->name);
     dibsx_json_pair_text(js, "state", dibs__run_state_name(step->state));
     pair_or_null(js, "reason",
                  step->reason ? dibs__reason_name(step->reason) : NULL);
     dibsx_json_pair_uint(js, "attempt", step->attempt);
-    pair_or_null(js, "node", step->node);
+    pair_or_null(js, "node", dibs__run_node_of(run, index));
     dibsx_json_pair_int(js, "exit", step->exit_code);
     dibsx_json_pair_int(js, "started_us", step->begun_us);
     dibsx_json_pair_int(js, "ended_us", step->ended_us);
@@ -156,7 +172,7 @@ static void json_step(dibsx_json *js, const dibs__run_step *step)
     dibsx_json_close(js, '}');
 }
 
-void dibs__json_run(dibsx_json *js, const dibs__run *run, const char *zone)
+void dibs__json_run(dibsx_json *js, const dibs__run *run, const dibs__job *job)
 {
     dibsx_json_open(js, '{');
     dibsx_json_pair_text(js, "id", run->id);
@@ -167,7 +183,7 @@ void dibs__json_run(dibsx_json *js, const dibs__run *run, const char *zone)
     dibsx_json_pair_text(js, "cause", dibs__cause_name(run->cause));
     pair_or_null(js, "origin", run->origin);
     dibs__json_moment(js, "tick", run->tick_s);
-    pair_or_null(js, "zone", zone);
+    pair_or_null(js, "zone", job ? job->zone : NULL);
     dibsx_json_pair_text(js, "hash", run->hash);
     dibsx_json_pair_uint(js, "cancels", run->cancels);
     dibsx_json_pair_int(js, "made_us", run->made_us);
@@ -181,7 +197,7 @@ void dibs__json_run(dibsx_json *js, const dibs__run *run, const char *zone)
     dibsx_json_key(js, "steps");
     dibsx_json_open(js, '[');
     for (size_t i = 0; i < run->step_count; i++)
-        json_step(js, &run->steps[i]);
+        json_step(js, run, i);
     dibsx_json_close(js, ']');
     dibsx_json_close(js, '}');
 }

@@ -30,8 +30,13 @@ int dibs__board_each(const dibs__command *cmd, dibs__open_board *ob,
 int dibs__board_await(const dibs__command *cmd, dibs__open_board *ob,
                       const char *id, int64_t wait_ms, bool *ended);
 
-/* A run as an object. */
-void dibs__json_run(dibsx_json *js, const dibs__run *run, const char *zone);
+/* The definition of a run; NULL: the store has none any more. 0, or the exit code after a
+ * message. Free it with dibs__job_free(). */
+int dibs__board_definition(const dibs__command *cmd, dibs__open_board *ob,
+                           const dibs__run *run, dibs__job **out);
+
+/* A run as an object; `job` is its definition, or NULL. */
+void dibs__json_run(dibsx_json *js, const dibs__run *run, const dibs__job *job);
 
 /* "2026-11-15T02:00:00Z" of microseconds, "-" for none. */
 void dibs__moment_cell(int64_t wall_us, char *out, size_t size);

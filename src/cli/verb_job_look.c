@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ENDS_LOOKED_AT = 16 };
+enum { NEWEST = 16 }; /* runs of a job that say how it does */
 
 /* A table or JSON, whichever --json says. */
 typedef struct sheet {
@@ -51,17 +51,6 @@ static int end_sheet(sheet *sh, const dibs__command *cmd, int code)
     return code ? code : printed;
 }
 
-static const char *status_of(const dibs__job_state *state, const dibs__job *job)
-{
-    if (state->paused)
-        return "paused";
-    if (job && !job->enabled)
-        return "off";
-    if (state->live[0] || state->running > 0)
-        return "running";
-    return state->next_s ? "due" : "on demand";
-}
-
 /* ---- ids of runs */
 
 /* The ids of the newest runs of a job, the oldest first. */
@@ -88,22 +77,107 @@ static dibs_status collect_ids(dibs__open_board *ob, const char *job,
     return dibs__board_entries(&ob->board, index, keep_id, ring, err);
 }
 
+/* Calls `each` for the newest runs of a job, the newest first, until it returns false. Few
+ * runs of a job live at a time, so that they and the last that has ended are among these. */
+typedef bool run_fn(const dibs__run *run, void *arg);
+
+static dibs_status each_newest(dibs__open_board *ob, const char *job,
+                               run_fn *each, void *arg, dibs_error *err)
+{
+    char ids[NEWEST][DIBS__RUN_ID_SIZE];
+    id_ring ring = {.at = ids, .room = NEWEST};
+    bool goes_on = true;
+    dibs_status rc = collect_ids(ob, job, &ring, err);
+    size_t oldest = ring.count > ring.room ? ring.count - ring.room : 0;
+
+    for (size_t i = ring.count; i > oldest && rc == DIBS_OK && goes_on; i--) {
+        dibs__run run;
+
+        rc = dibs__board_run(&ob->board, ids[(i - 1) % ring.room], &run, err);
+        if (rc == DIBS_OK)
+            goes_on = each(&run, arg);
+        /* Its history may have been cut off meanwhile. */
+        rc = rc == DIBS_NOTFOUND ? DIBS_OK : rc;
+        dibs__run_fini(&run);
+    }
+    return rc;
+}
+
+/* The newest run that has ended, has failed. */
+static bool note_failure(const dibs__run *run, void *arg)
+{
+    *(bool *)arg = run->state == DIBS__STATE_FAILED;
+    return !dibs__state_final(run->state);
+}
+
+static bool note_living(const dibs__run *run, void *arg)
+{
+    *(bool *)arg = !dibs__state_final(run->state);
+    return !*(bool *)arg;
+}
+
 /* ---- ls */
 
-static void
-json_state(dibsx_json *js, const dibs__job_state *state, const dibs__job *job)
+/* The state of a job without a limit does not say whether a run of it lives. */
+static dibs_status
+find_status(dibs__open_board *ob, const dibs__job_state *state,
+            const dibs__job *job, const char **out, dibs_error *err)
+{
+    bool lives = state->live[0] || state->running > 0;
+    dibs_status rc = DIBS_OK;
+
+    if (state->paused) {
+        *out = "paused";
+        return DIBS_OK;
+    }
+    if (job && !job->enabled) {
+        *out = "off";
+        return DIBS_OK;
+    }
+    if (!lives && job && job->concurrency == DIBS__CONCURRENCY_ALLOW &&
+        job->max_running == DIBS__JOB_NONE)
+        rc = each_newest(ob, state->job, note_living, &lives, err);
+    *out = lives ? "running" : state->next_s ? "due" : "on demand";
+    return rc;
+}
+
+/* 0: none; a paused job is not due. */
+static int64_t next_of(const dibs__job_state *state)
+{
+    return state->paused ? 0 : state->next_s;
+}
+
+/* The definition, which may be gone, and the status. */
+static dibs_status
+read_job(dibs__open_board *ob, const dibs__job_state *state, dibs__job **job,
+         const char **status, dibs_error *err)
+{
+    dibs_status rc =
+        dibs__board_job(&ob->board, state->job, state->hash, job, err);
+
+    if (rc == DIBS_OK || rc == DIBS_NOTFOUND)
+        rc = find_status(ob, state, *job, status, err);
+    if (rc != DIBS_OK) {
+        dibs__job_free(*job);
+        *job = NULL;
+    }
+    return rc;
+}
+
+static void json_state(dibsx_json *js, const dibs__job_state *state,
+                       const dibs__job *job, const char *status)
 {
     dibsx_json_pair_text(js, "name", state->job);
     dibsx_json_pair_text(js, "set", state->set);
     dibsx_json_pair_text(js, "hash", state->hash);
-    dibsx_json_pair_text(js, "status", status_of(state, job));
+    dibsx_json_pair_text(js, "status", status);
     dibsx_json_key(js, "schedule");
     dibsx_json_open(js, '[');
     for (size_t i = 0; job && i < job->schedule.count; i++)
         dibsx_json_text(js, job->schedule.at[i].text);
     dibsx_json_close(js, ']');
     dibsx_json_pair_text(js, "zone", job ? job->zone : NULL);
-    dibs__json_moment(js, "next", state->next_s);
+    dibs__json_moment(js, "next", next_of(state));
     dibsx_json_pair_bool(js, "paused", state->paused);
     dibsx_json_pair_text(js, "paused_by",
                          state->paused ? state->paused_by : NULL);
@@ -118,44 +192,19 @@ json_state(dibsx_json *js, const dibs__job_state *state, const dibs__job *job)
 }
 
 static void row_of_job(dibs__table *table, const dibs__job_state *state,
-                       const dibs__job *job)
+                       const dibs__job *job, const char *status)
 {
     char next[DIBS__MOMENT_SIZE + 1];
 
-    dibs__moment_cell(state->next_s * 1000000, next, sizeof(next));
+    dibs__moment_cell(next_of(state) * 1000000, next, sizeof(next));
     dibs__table_cell(table, state->job);
     dibs__table_cell(table, state->set);
-    dibs__table_cell(table, status_of(state, job));
+    dibs__table_cell(table, status);
     dibs__table_cell(table, next);
     dibs__table_cell(table, job && job->schedule.count > 0
                                 ? job->schedule.at[0].text
                                 : "-");
     dibs__table_cell(table, job ? job->zone : "-");
-}
-
-/* The newest run that has ended, has failed. Few runs of a job live at a time, so it is
- * among the last. */
-static dibs_status is_failing(dibs__open_board *ob, const char *job,
-                              bool *failing, dibs_error *err)
-{
-    char ids[ENDS_LOOKED_AT][DIBS__RUN_ID_SIZE];
-    id_ring ring = {.at = ids, .room = ENDS_LOOKED_AT};
-    bool ended = false;
-    dibs_status rc = collect_ids(ob, job, &ring, err);
-    size_t oldest = ring.count > ring.room ? ring.count - ring.room : 0;
-
-    *failing = false;
-    for (size_t i = ring.count; i > oldest && rc == DIBS_OK && !ended; i--) {
-        dibs__run run;
-
-        rc = dibs__board_run(&ob->board, ids[(i - 1) % ring.room], &run, err);
-        ended = rc == DIBS_OK && dibs__state_final(run.state);
-        *failing = ended && run.state == DIBS__STATE_FAILED;
-        /* Its history may have been cut off meanwhile. */
-        rc = rc == DIBS_NOTFOUND ? DIBS_OK : rc;
-        dibs__run_fini(&run);
-    }
-    return rc;
 }
 
 static bool is_wanted(const dibs__command *cmd, const dibs__job_state *state,
@@ -174,23 +223,24 @@ static int list_job(const dibs__command *cmd, dibs__open_board *ob,
     sheet *sh = arg;
     dibs__job *job = NULL;
     dibs_error err = {0};
-    bool wanted = true;
+    const char *status = NULL;
+    bool wanted = !dibs__opt_flag(cmd, "failing");
     dibs_status rc = DIBS_OK;
 
-    if (dibs__opt_flag(cmd, "failing"))
-        rc = is_failing(ob, state->job, &wanted, &err);
+    if (!wanted)
+        rc = each_newest(ob, state->job, note_failure, &wanted, &err);
     if (rc == DIBS_OK && wanted)
-        rc = dibs__board_job(&ob->board, state->job, state->hash, &job, &err);
-    if (rc != DIBS_OK && rc != DIBS_NOTFOUND)
+        rc = read_job(ob, state, &job, &status, &err);
+    if (rc != DIBS_OK)
         return dibs__cli_fail(cmd, &err);
-    if (wanted && is_wanted(cmd, state, status_of(state, job))) {
+    if (wanted && is_wanted(cmd, state, status)) {
         sh->rows++;
         if (sh->json) {
             dibsx_json_open(&sh->report.js, '{');
-            json_state(&sh->report.js, state, job);
+            json_state(&sh->report.js, state, job, status);
             dibsx_json_close(&sh->report.js, '}');
         } else {
-            row_of_job(&sh->table, state, job);
+            row_of_job(&sh->table, state, job, status);
         }
     }
     dibs__job_free(job);
@@ -232,6 +282,24 @@ static void row_of_run(dibs__table *table, const dibs__run *run)
     dibs__table_cell(table, ended);
 }
 
+static int put_run(const dibs__command *cmd, dibs__open_board *ob,
+                   const dibs__run *run, sheet *sh)
+{
+    dibs__job *job = NULL;
+    int code = 0;
+
+    sh->rows++;
+    if (!sh->json) {
+        row_of_run(&sh->table, run);
+        return 0;
+    }
+    code = dibs__board_definition(cmd, ob, run, &job);
+    if (!code)
+        dibs__json_run(&sh->report.js, run, job);
+    dibs__job_free(job);
+    return code;
+}
+
 static int show_ids(const dibs__command *cmd, dibs__open_board *ob,
                     id_ring *ring, sheet *sh)
 {
@@ -245,18 +313,12 @@ static int show_ids(const dibs__command *cmd, dibs__open_board *ob,
             dibs__board_run(&ob->board, ring->at[i % ring->room], &run, &err);
 
         /* Its history may have been cut off meanwhile. */
-        if (rc != DIBS_OK && rc != DIBS_NOTFOUND) {
+        if (rc != DIBS_OK && rc != DIBS_NOTFOUND)
             code = dibs__cli_fail(cmd, &err);
-        } else if (rc == DIBS_OK &&
-                   (!sh->run_state ||
-                    strcmp(sh->run_state, dibs__run_state_name(run.state)) ==
-                        0)) {
-            sh->rows++;
-            if (sh->json)
-                dibs__json_run(&sh->report.js, &run, NULL);
-            else
-                row_of_run(&sh->table, &run);
-        }
+        else if (rc == DIBS_OK &&
+                 (!sh->run_state ||
+                  strcmp(sh->run_state, dibs__run_state_name(run.state)) == 0))
+            code = put_run(cmd, ob, &run, sh);
         dibs__run_fini(&run);
     }
     return code;
@@ -308,29 +370,104 @@ static int list_runs(const dibs__command *cmd)
 
 /* ---- show */
 
-static void print_run(const dibs__run *run)
+/* The wait of a step, and its limit. `own` may be NULL. */
+static void print_wait(const dibs__run_step *step, const dibs__step *own)
 {
-    char begun[DIBS__MOMENT_SIZE + 1], ended[DIBS__MOMENT_SIZE + 1];
+    static const char *const waits[] = {"", "sleeps", "waits for bookmark ",
+                                        "waits for batch ", "waits for job "};
+    const char *what = NULL;
+    char when[DIBS__MOMENT_SIZE + 1];
+
+    if (own && step->waits == DIBS__WAIT_BOOKMARK)
+        what = own->wait.bookmark;
+    else if (own && step->waits == DIBS__WAIT_BATCH)
+        what = own->wait.batch;
+    else if (own && step->waits == DIBS__WAIT_CHILD)
+        what = own->job;
+    printf(", %s%s", waits[step->waits], what ? what : "");
+    if (step->waits != DIBS__WAIT_SLEEP && step->until_us == 0)
+        return;
+    dibs__moment_cell(step->waits == DIBS__WAIT_SLEEP ? step->at_us
+                                                      : step->until_us,
+                      when, sizeof(when));
+    printf(", until %s", when);
+}
+
+/* An attempt that has ended has one, if it did so by itself or by a signal. */
+static bool has_exit_code(const dibs__run_step *step)
+{
+    if (!dibs__state_final(step->state) && step->state != DIBS__STATE_RETRY)
+        return false;
+    return step->exit_code != 0 ||
+           (step->attempt > 0 &&
+            (!step->reason || step->reason == DIBS__REASON_FAILED));
+}
+
+static void
+print_step(const dibs__run *run, size_t index, const dibs__step *own)
+{
+    const dibs__run_step *step = &run->steps[index];
+    const char *node = dibs__run_node_of(run, index);
+    char when[DIBS__MOMENT_SIZE + 1];
+
+    printf("step    %s %s%s%s, attempt %" PRIu32, step->name,
+           dibs__run_state_name(step->state), step->reason ? ", " : "",
+           step->reason ? dibs__reason_name(step->reason) : "", step->attempt);
+    if (*node)
+        printf(", node %s", node);
+    if (has_exit_code(step))
+        printf(", exit %" PRId32, step->exit_code);
+    if (step->state == DIBS__STATE_RETRY) {
+        dibs__moment_cell(step->at_us, when, sizeof(when));
+        printf(", again at %s", when);
+    }
+    if (step->state == DIBS__STATE_WAITING && step->waits)
+        print_wait(step, own);
+    printf("\n");
+}
+
+static void print_run(const dibs__run *run, const dibs__job *job)
+{
+    char begun[DIBS__MOMENT_SIZE + 1], ended[DIBS__MOMENT_SIZE + 1],
+        tick[DIBS__TICK_TEXT_SIZE];
 
     dibs__moment_cell(run->begun_us, begun, sizeof(begun));
     dibs__moment_cell(run->ended_us, ended, sizeof(ended));
-    printf("run     %s\njob     %s\nstate   %s%s%s\ncause   %s%s%s\nbegun   "
-           "%s\nended   %s\n",
-           run->id, run->job, dibs__run_state_name(run->state),
-           run->reason ? ", " : "",
+    dibs__run_tick_text(run, tick);
+    printf("run     %s\njob     %s\nstate   %s%s%s\ncause   %s%s%s\n", run->id,
+           run->job, dibs__run_state_name(run->state), run->reason ? ", " : "",
            run->reason ? dibs__reason_name(run->reason) : "",
-           dibs__cause_name(run->cause), run->origin[0] ? " " : "", run->origin,
-           begun, ended);
+           dibs__cause_name(run->cause), run->origin[0] ? " " : "",
+           run->origin);
+    if (tick[0])
+        printf("tick    %s\nzone    %s\n", tick, job ? job->zone : "-");
+    printf("begun   %s\nended   %s\n", begun, ended);
     for (size_t i = 0; i < run->param_count; i++)
         printf("param   %s=%s\n", run->params[i].name, run->params[i].value);
-    for (size_t i = 0; i < run->step_count; i++) {
-        const dibs__run_step *step = &run->steps[i];
+    for (size_t i = 0; i < run->step_count; i++)
+        print_step(run, i,
+                   job ? dibs__job_step(job, run->steps[i].name) : NULL);
+}
 
-        printf("step    %s %s%s%s, attempt %" PRIu32 "\n", step->name,
-               dibs__run_state_name(step->state), step->reason ? ", " : "",
-               step->reason ? dibs__reason_name(step->reason) : "",
-               step->attempt);
+static int print_found(const dibs__command *cmd, dibs__open_board *ob,
+                       const dibs__run *run)
+{
+    dibs__job *job = NULL;
+    dibs__report report;
+    int code = dibs__board_definition(cmd, ob, run, &job);
+
+    if (!code && dibs__opt_flag(cmd, "json")) {
+        dibs__report_begin(&report);
+        dibsx_json_key(&report.js, "runs");
+        dibsx_json_open(&report.js, '[');
+        dibs__json_run(&report.js, run, job);
+        dibsx_json_close(&report.js, ']');
+        code = dibs__report_end(&report);
+    } else if (!code) {
+        print_run(run, job);
     }
+    dibs__job_free(job);
+    return code;
 }
 
 static int show_run(const dibs__command *cmd, dibs__open_board *ob,
@@ -339,34 +476,26 @@ static int show_run(const dibs__command *cmd, dibs__open_board *ob,
     dibs__run run;
     dibs_error err = {0};
     dibs_status rc = dibs__board_run(&ob->board, id, &run, &err);
-    dibs__report report;
     int code = 0;
 
     *found = rc == DIBS_OK;
-    if (rc == DIBS_OK && dibs__opt_flag(cmd, "json")) {
-        dibs__report_begin(&report);
-        dibsx_json_key(&report.js, "runs");
-        dibsx_json_open(&report.js, '[');
-        dibs__json_run(&report.js, &run, NULL);
-        dibsx_json_close(&report.js, ']');
-        code = dibs__report_end(&report);
-    } else if (rc == DIBS_OK) {
-        print_run(&run);
-    } else if (rc != DIBS_NOTFOUND && rc != DIBS_INVALID) {
+    if (rc == DIBS_OK)
+        code = print_found(cmd, ob, &run);
+    else if (rc != DIBS_NOTFOUND && rc != DIBS_INVALID)
         code = dibs__cli_fail(cmd, &err);
-    }
     dibs__run_fini(&run);
     return code;
 }
 
-static void print_job(const dibs__job_state *state, const dibs__job *job)
+static void print_job(const dibs__job_state *state, const dibs__job *job,
+                      const char *status)
 {
     char next[DIBS__MOMENT_SIZE + 1];
 
-    dibs__moment_cell(state->next_s * 1000000, next, sizeof(next));
+    dibs__moment_cell(next_of(state) * 1000000, next, sizeof(next));
     printf("job     %s\nset     %s\nstatus  %s\nnext    %s\nzone    %s\n",
-           state->job, state->set[0] ? state->set : "none any more",
-           status_of(state, job), next, job ? job->zone : "-");
+           state->job, state->set[0] ? state->set : "none any more", status,
+           next, job ? job->zone : "-");
     for (size_t i = 0; job && i < job->schedule.count; i++)
         printf("due     %s\n", job->schedule.at[i].text);
     if (job && job->description)
@@ -374,6 +503,10 @@ static void print_job(const dibs__job_state *state, const dibs__job *job)
     if (state->paused)
         printf("paused  by %s%s%s\n", state->paused_by,
                state->note[0] ? ": " : "", state->note);
+    if (state->paused && state->paused_until_us) {
+        dibs__moment_cell(state->paused_until_us, next, sizeof(next));
+        printf("until   %s\n", next);
+    }
     if (state->live[0])
         printf("live    %s\n", state->live);
     if (state->follows[0])
@@ -386,18 +519,18 @@ static void print_job(const dibs__job_state *state, const dibs__job *job)
 }
 
 static int show_job(const dibs__command *cmd, const dibs__job_state *state,
-                    const dibs__job *job)
+                    const dibs__job *job, const char *status)
 {
     dibs__report report;
 
     if (!dibs__opt_flag(cmd, "json")) {
-        print_job(state, job);
+        print_job(state, job, status);
         return dibs__out_done();
     }
     dibs__report_begin(&report);
     dibsx_json_key(&report.js, "job");
     dibsx_json_open(&report.js, '{');
-    json_state(&report.js, state, job);
+    json_state(&report.js, state, job, status);
     dibsx_json_key(&report.js, "steps");
     dibsx_json_open(&report.js, '[');
     for (size_t i = 0; job && i < job->step_count; i++)
@@ -409,7 +542,7 @@ static int show_job(const dibs__command *cmd, const dibs__job_state *state,
 
 static int show_one(const dibs__command *cmd)
 {
-    const char *name = dibs__operands(cmd)[0];
+    const char *name = dibs__operands(cmd)[0], *status = NULL;
     dibs__job_state state;
     dibs__job *job = NULL;
     dibs__open_board ob;
@@ -428,7 +561,9 @@ static int show_one(const dibs__command *cmd)
             (void)dibsx_fail(&err, rc,
                              "there is no job and no run %s on the board %s",
                              name, ob.board.name);
-        code = rc == DIBS_OK ? show_job(cmd, &state, job)
+        if (rc == DIBS_OK)
+            rc = find_status(&ob, &state, job, &status, &err);
+        code = rc == DIBS_OK ? show_job(cmd, &state, job, status)
                              : dibs__cli_fail(cmd, &err);
         dibs__job_free(job);
     }
@@ -476,6 +611,22 @@ print_ticks(const dibs__command *cmd, sheet *sh, const dibs__job *job,
     }
 }
 
+/* The times that follow the pause. Answers whether there may be any. */
+static bool
+end_pause(const dibs__job *job, dibs__job_state *state, const dibs__zone *zone)
+{
+    const dibs__ticker tk = {.zone = zone, .tzdata = ""};
+
+    if (state->paused && !state->paused_until_us) {
+        dibs__cli_say("%s is paused, and has no next time until it is unpaused",
+                      state->job);
+        return false;
+    }
+    if (state->paused)
+        dibs__job_unpause(job, state, &tk, state->paused_until_us - 1);
+    return true;
+}
+
 static int print_next(const dibs__command *cmd)
 {
     static const char *const heads[] = {"UTC", "LOCAL"};
@@ -497,7 +648,8 @@ static int print_next(const dibs__command *cmd)
             rc = dibs__zone_open(job->zone, &zone, &err);
         if (rc == DIBS_OK) {
             begin_sheet(&sh, cmd, "times", 2, heads);
-            print_ticks(cmd, &sh, job, &state, zone);
+            if (end_pause(job, &state, zone))
+                print_ticks(cmd, &sh, job, &state, zone);
             code = end_sheet(&sh, cmd, 0);
         } else {
             code = dibs__cli_fail(cmd, &err);
@@ -580,9 +732,11 @@ const dibs__verb dibs__verb_job_next = {
     .name = "job next",
     .operands = "JOB",
     .summary = "print the next times of a job",
-    .about = "Counts from the last time that was dealt with, so a time that "
-             "is late comes first. A job that is off, or has no schedule, has "
-             "none.\n",
+    .about =
+        "Counts from the last time that was dealt with, so a time that "
+        "is late comes first; of a paused job, from the end of its pause. A "
+        "job that is off, is paused without an end, or has no schedule, "
+        "has none.\n",
     .examples = "  dibs job next nightly -n 3\n",
     .exits = "1 there is no such job\n",
     .options = "json",

@@ -78,22 +78,25 @@ int dibs__board_await(const dibs__command *cmd, dibs__open_board *ob,
 /* ---- the verb */
 
 static int
-print_run(const dibs__command *cmd, const dibs__open_board *ob, const char *id)
+print_run(const dibs__command *cmd, dibs__open_board *ob, const char *id)
 {
     dibs_error err = {0};
     dibs__report report;
+    dibs__job *job = NULL;
     dibs__run run;
     dibs_status rc = dibs__board_run(&ob->board, id, &run, &err);
-    int code = rc == DIBS_OK ? 0 : dibs__cli_fail(cmd, &err);
+    int code = rc == DIBS_OK ? dibs__board_definition(cmd, ob, &run, &job)
+                             : dibs__cli_fail(cmd, &err);
 
     if (!code) {
         dibs__report_begin(&report);
         dibsx_json_key(&report.js, "runs");
         dibsx_json_open(&report.js, '[');
-        dibs__json_run(&report.js, &run, NULL);
+        dibs__json_run(&report.js, &run, job);
         dibsx_json_close(&report.js, ']');
         code = dibs__report_end(&report);
     }
+    dibs__job_free(job);
     dibs__run_fini(&run);
     return code;
 }

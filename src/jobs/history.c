@@ -59,3 +59,17 @@ void dibs__history_drop(const dibs__run *run, dibs__intent *in)
     (void)snprintf(key, sizeof(key), "runs/%s", run->job);
     dibs__intent_leave(in, key, run->id);
 }
+
+dibs_status dibs__history_forget(const dibs__job *job, const char *id,
+                                 dibs__intent *in, dibs_error *err)
+{
+    dibs__run run;
+    dibs_status rc = dibs__run_make(&run, id, job, "", err);
+
+    for (size_t i = 0; i < run.step_count; i++)
+        run.steps[i].attempt = (uint32_t)job->steps[i].work.retry.attempts;
+    if (rc == DIBS_OK)
+        dibs__history_drop(&run, in);
+    dibs__run_fini(&run);
+    return rc;
+}

@@ -24,6 +24,13 @@ bool dibs__history_goes(dibs__history_look *look, const dibs__run *run);
  * beyond the bound of a commit end with their ttl. */
 void dibs__history_drop(const dibs__run *run, dibs__intent *in);
 
+/* The same for a run whose record has expired: the outputs are those that it may have by
+ * this definition, which may be a newer one. NOMEM. */
+DIBS_MUST_CHECK dibs_status dibs__history_forget(const dibs__job *job,
+                                                 const char *id,
+                                                 dibs__intent *in,
+                                                 dibs_error *err);
+
 /* "out/RUN/STEP/ATTEMPT" */
 void dibs__output_key(const dibs__run *run, const dibs__run_step *step,
                       uint32_t attempt, char out[DIBS__PLACE_SIZE]);

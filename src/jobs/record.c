@@ -118,6 +118,17 @@ dibs_status dibs__run_make(dibs__run *run, const char *id, const dibs__job *job,
     return DIBS_OK;
 }
 
+const char *dibs__run_node_of(const dibs__run *run, size_t step)
+{
+    const char *node = run->steps[step].node;
+    const bool ended = dibs__state_final(run->steps[step].state);
+
+    for (size_t i = run->attempt_count; ended && i > 0 && !*node; i--)
+        if (run->attempts[i - 1].step == step)
+            node = run->attempts[i - 1].node;
+    return node;
+}
+
 int64_t dibs__run_due_us(const dibs__run *run)
 {
     return run->cause == DIBS__CAUSE_TICK ? run->tick_s * INT64_C(1000000)

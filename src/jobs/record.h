@@ -65,6 +65,10 @@ DIBS_MUST_CHECK dibs_status dibs__run_make(dibs__run *run, const char *id,
  * tick of the run before it. */
 int64_t dibs__run_due_us(const dibs__run *run);
 
+/* The node that has a step, or had it last, or "": the record of a step that has ended names
+ * none, but its attempts do. */
+const char *dibs__run_node_of(const dibs__run *run, size_t step);
+
 /* "2026-11-15T02:00:00Z" of its tick, or "". */
 void dibs__run_tick_text(const dibs__run *run, char out[DIBS__TICK_TEXT_SIZE]);
 

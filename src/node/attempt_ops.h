@@ -61,6 +61,8 @@ struct dibs__node_task {
     dibsx_nsec flush_at;
     dibsx_nsec followed_until; /* ... and every 500 ms until then */
     uint64_t kept_bytes;       /* of output, when it was last written */
+    int64_t end_by_us;         /* of its run; 0: no limit */
+    bool over; /* its attempt has ended: this is the last of its output */
 };
 
 #endif

@@ -322,7 +322,7 @@ dibs_status dibs__node_serve(const dibs__node_opts *opts,
     rc = node->tasks ? run_node(node, err)
                      : dibsx_nomem(err, "the commands of a node");
     dibs__job_cache_free(node->own.cache);
-    dibsx_free(node->marks);
+    dibs__marks_free(&node->marks);
     dibsx_free(node->tasks);
     dibsx_free(node);
     return rc;

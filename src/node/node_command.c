@@ -273,6 +273,14 @@ find_reason(const dibs__node_task *task, const dibs__attempt_end *end)
     }
 }
 
+/* As a shell has it; 0: nothing has ended that has one. */
+static int32_t code_of_end(const dibs__attempt_end *end)
+{
+    if (end->exit_code >= 0)
+        return end->exit_code;
+    return end->exit_signal > 0 ? 128 + end->exit_signal : 0;
+}
+
 static void take_outcome(dibs__node *node, dibs__node_task *task)
 {
     command *cmd = task->at;
@@ -281,9 +289,7 @@ static void take_outcome(dibs__node *node, dibs__node_task *task)
     size_t len = 0;
 
     task->outcome = (dibs__outcome){.reason = find_reason(task, &end),
-                                    .exit_code = end.exit_code >= 0
-                                                     ? end.exit_code
-                                                     : 128 + end.exit_signal};
+                                    .exit_code = code_of_end(&end)};
     if (dibs__result_files_read(&cmd->files, task->result, &len, &err) ==
         DIBS_OK) {
         task->outcome.result = len > 0 ? task->result : NULL;
@@ -300,6 +306,19 @@ static void take_outcome(dibs__node *node, dibs__node_task *task)
                    end.message[0] ? ": " : "", end.message);
 }
 
+/* Why the command was not started, or was lost, in a line behind its output. */
+static void
+put_message(const char *message, const dibsx_buf *head, dibsx_buf *tail)
+{
+    const dibsx_buf *last = tail->len > 0 ? tail : head;
+
+    if (!message[0])
+        return;
+    if (last->len > 0 && last->data[last->len - 1] != '\n')
+        dibsx_buf_putc(tail, '\n');
+    dibsx_buf_printf(tail, "%s\n", message);
+}
+
 static void flush_output(dibs__node *node, dibs__node_task *task)
 {
     const command *cmd = task->at;
@@ -309,6 +328,7 @@ static void flush_output(dibs__node *node, dibs__node_task *task)
     dibsx_buf_init(&head, DIBS_VALUE_MAX);
     dibsx_buf_init(&tail, DIBS_VALUE_MAX);
     left_out = dibs__attempt_output(cmd->at, &head, &tail);
+    put_message(dibs__attempt_result(cmd->at).message, &head, &tail);
     if (dibsx_buf_ok(&head) && dibsx_buf_ok(&tail))
         dibs__node_keep_output(node, task, head.data, head.len, tail.data,
                                tail.len, left_out);

@@ -11,6 +11,7 @@
 #include "jobs/wake.h"
 #include "node/attempt_ops.h"
 #include "node/node.h"
+#include "node/node_marks.h"
 #include "node/node_seen.h"
 #include <dibs/lock.h>
 
@@ -25,8 +26,7 @@ struct dibs__node {
     uint64_t fence;
     int64_t joined_us;
     dibs__node_task *tasks; /* as many as slots */
-    dibs__node_mark *marks;
-    size_t mark_count;
+    dibs__node_marks marks;
     unsigned stops;      /* signals that asked it to stop */
     bool draining;       /* nothing new is taken */
     dibsx_nsec drain_at; /* commands are asked to end */

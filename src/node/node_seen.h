@@ -24,15 +24,6 @@ typedef struct dibs__node_known {
     dibsx_nsec until;
 } dibs__node_known;
 
-/* Rule 13: the highest mark that this node has seen of a job since its latest reset. */
-typedef struct dibs__node_mark {
-    char job[DIBS__JOB_NAME_SIZE];
-    int64_t mark_s, local_s;
-    uint64_t resets;
-    int64_t ran_s;  /* a tick whose run was there; 0: none */
-    unsigned stale; /* ticks that were refused since the last that was not */
-} dibs__node_mark;
-
 /* Where the claims of the next look go on. */
 typedef struct dibs__claim_place {
     size_t look;   /* the index, by its number in a view; 0: at the front */

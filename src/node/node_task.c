@@ -17,6 +17,8 @@ enum {
     LEAVE_MS = 1000 /* what cannot be written, when the node should stop */
 };
 
+#define YEAR_MS (INT64_C(366) * 24 * 3600 * 1000)
+
 size_t dibs__node_busy(const dibs__node *node)
 {
     size_t busy = 0;
@@ -190,6 +192,22 @@ static void read_task(dibs__node *node, dibs__node_task *task)
         dibs__node_do(node, task, todo);
 }
 
+/* Output goes with its run, which is kept from its end on. Where no other attempt can follow,
+ * the run ends with this one; other runs have time until their limit. */
+static int64_t output_ttl_ms(dibs__node *node, const dibs__node_task *task)
+{
+    const dibs__job *job = task->job;
+    int64_t left_ms = YEAR_MS;
+
+    if (task->over && job->step_count == 1 &&
+        task->step->work.retry.attempts == 1)
+        return job->history.keep_ms;
+    if (task->end_by_us)
+        left_ms = (task->end_by_us - dibs__node_now_us(node)) / 1000;
+    left_ms = left_ms > YEAR_MS ? YEAR_MS : left_ms;
+    return job->history.keep_ms + (left_ms > 0 ? left_ms : 0);
+}
+
 /* A store that is away has it later, before the end of the attempt at the latest. */
 static dibs_status write_output(dibs__node *node, dibs__node_task *task)
 {
@@ -207,7 +225,7 @@ static dibs_status write_output(dibs__node *node, dibs__node_task *task)
         rc = dibs__board_key(node->board, inner, key, &err);
     if (rc == DIBS_OK)
         rc = dibs_state_set(node->board->cl, key, task->unkept.data,
-                            task->unkept.len, task->job->history.keep_ms, NULL,
+                            task->unkept.len, output_ttl_ms(node, task), NULL,
                             &err);
     if (rc != DIBS_OK)
         dibs__node_complain(node, task->task.run, &err);
@@ -296,16 +314,28 @@ static bool may_start_later(const dibs__node *node, dibs__node_task *task)
     return now < dibsx_after_ms(task->refused_at, node->opts->ttl_ms);
 }
 
+/* Its output says why. */
+static void
+end_refused(dibs__node *node, dibs__node_task *task, const dibs_error *err)
+{
+    char text[sizeof(err->message) + 1];
+    int len = snprintf(text, sizeof(text), "%s\n", err->message);
+
+    task->over = true;
+    dibs__node_keep_output(node, task, text, (size_t)len, NULL, 0, 0);
+    dibs__node_end_unstarted(node, task, DIBS__REASON_UNSTARTED);
+}
+
 static void not_started(dibs__node *node, dibs__node_task *task, dibs_status rc,
                         const dibs_error *err)
 {
     dibs__node_complain(node, task->task.run, err);
     if (rc == DIBS_UNAVAIL && may_start_later(node, task))
         dibs__node_put_off(task, DIBS__TASK_START, AGAIN_MS);
+    else if (rc == DIBS_CANCELLED)
+        dibs__node_end_unstarted(node, task, DIBS__REASON_STOPPED);
     else
-        dibs__node_end_unstarted(node, task,
-                                 rc == DIBS_CANCELLED ? DIBS__REASON_STOPPED
-                                                      : DIBS__REASON_UNSTARTED);
+        end_refused(node, task, err);
 }
 
 /* Starts the attempt, or ends it at once: the run has to end, or it cannot start. */
@@ -322,6 +352,7 @@ start_attempt(dibs__node *node, dibs__node_task *task, const dibs__run *run)
         rc = dibsx_fail(&err, DIBS_CANCELLED, "this node stops");
     else if (!ends) {
         task->attempt = run->steps[i].attempt;
+        task->end_by_us = run->end_by_us;
         rc = node->ops->start(node, task, run, &err);
     }
     if (ends)
@@ -461,6 +492,7 @@ void dibs__node_collect(dibs__node *node)
         bool ours = task->task.state == DIBS__TASK_RUNNING;
 
         task->followed_until = 0; /* The end writes all of it. */
+        task->over = true;
         if (ours) {
             node->ops->take_outcome(node, task);
             node->ops->flush(node, task);

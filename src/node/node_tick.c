@@ -25,23 +25,6 @@ _Static_assert(TICKS_MAX <= DIBS_COMMITS_MAX &&
                    TICKS_MAX <= (int)DIBS_GET_MANY_MAX,
                "the ticks of a view fit into one request");
 
-static dibs__node_mark *find_mark(dibs__node *node, const char *job)
-{
-    dibs__node_mark *more;
-
-    for (size_t i = 0; i < node->mark_count; i++)
-        if (strcmp(node->marks[i].job, job) == 0)
-            return &node->marks[i];
-    more = dibsx_realloc_n(node->marks, node->mark_count + 1, sizeof(*more));
-    if (!more)
-        return NULL;
-    node->marks = more;
-    more += node->mark_count++;
-    *more = (dibs__node_mark){.mark_s = 0};
-    (void)snprintf(more->job, sizeof(more->job), "%s", job);
-    return more;
-}
-
 /* The step that this node may begin with, by the commit of the tick. */
 static bool find_step(const dibs__node *node, const dibs__run *run, size_t *out)
 {
@@ -58,11 +41,9 @@ static bool find_step(const dibs__node *node, const dibs__run *run, size_t *out)
 }
 
 /* Rule 13. */
-static void note_mark(dibs__node *node, const dibs__job_state *state)
+static void note_mark(dibs__node_mark *mark, const dibs__job_state *state)
 {
-    dibs__node_mark *mark = find_mark(node, state->job);
-
-    if (!mark || state->resets < mark->resets ||
+    if (state->resets < mark->resets ||
         (state->resets == mark->resets && state->mark_s <= mark->mark_s))
         return;
     mark->resets = state->resets;
@@ -74,6 +55,7 @@ static void note_mark(dibs__node *node, const dibs__job_state *state)
 
 typedef struct tick {
     const dibs__node_entry *entry;
+    dibs__node_mark *mark; /* of its job; NULL: not looked for */
     dibs__stage st;
     bool sends;            /* there is something to be committed */
     dibs__node_task *task; /* that it is committed for; NULL: none */
@@ -112,19 +94,17 @@ static dibs_status
 take_tick(dibs__node *node, tick *t, const char *tzdata, const dibs__zone *zone)
 {
     char hash[DIBS__JOB_HASH_SIZE];
-    const dibs__node_mark *mark = find_mark(node, t->st.state.job);
+    const dibs__node_mark *mark = t->mark;
     dibs__ticker tk = {.zone = zone, .tzdata = tzdata, .hash = hash};
     dibs_status rc = DIBS_OK;
 
-    if (!mark)
-        return dibsx_nomem(&t->err, "the mark of a job");
     tk.jitter_us = dibs__job_jitter_us(t->st.sc.job, node->board->name);
     tk.seen_s = mark->mark_s;
     tk.seen_local_s = mark->local_s;
     tk.seen_resets = mark->resets;
     tk.ran_s = mark->ran_s;
     memcpy(hash, t->st.state.hash, sizeof(hash));
-    note_mark(node, &t->st.state);
+    note_mark(t->mark, &t->st.state);
     if (!refresh_next(&t->st, &tk))
         rc = dibs__tick_take(&t->st.sc, &tk, &t->err);
     return rc == DIBS_OK ? write_tick(node, t) : rc;
@@ -143,9 +123,12 @@ prepare_tick(dibs__node *node, tick *t, const char *tzdata, int64_t now_us)
 {
     dibs__stage *st = &t->st;
     dibs__zone *zone = NULL;
-    dibs_status rc =
-        dibs__stage_due(node->board, st, find_own(node, &st->state), &t->err);
+    dibs_status rc = DIBS_OK;
 
+    t->mark = dibs__marks_find(&node->marks, st->state.job);
+    if (!t->mark)
+        return dibsx_nomem(&t->err, "the mark of a job");
+    rc = dibs__stage_due(node->board, st, find_own(node, &st->state), &t->err);
     st->sc.now_us = now_us;
     if (rc == DIBS_OK)
         rc = dibs__zone_open(st->sc.job->zone, &zone, &t->err);
@@ -285,29 +268,25 @@ static void send_ticks(dibs__node *node, tick_list *list, dibs__answer *answers)
 
 /* The mark was set back, and the tick ran before: the next try deals with it, so that it is
  * not asked for again and again. Another node that has just ticked moved the mark too. */
-static void
-note_ran(dibs__node *node, const tick *t, const dibs__answer *answer)
+static void note_ran(const tick *t, const dibs__answer *answer)
 {
     const dibs__intent *in = t->task ? &t->task->in : &t->st.in;
-    dibs__node_mark *mark = find_mark(node, t->st.state.job);
     char key[DIBS__PLACE_SIZE];
 
     (void)snprintf(key, sizeof(key), "run/%s", t->st.run.id);
-    if (answer->rc != DIBS_STALE || !mark ||
-        answer->failed >= in->check_count ||
+    if (answer->rc != DIBS_STALE || answer->failed >= in->check_count ||
         strcmp(in->checks[answer->failed].key, key) != 0)
         return;
-    mark->ran_s = t->st.run.tick_s;
+    t->mark->ran_s = t->st.run.tick_s;
 }
 
 /* Once: the same mark may be written again with another next time. */
 static void tell_passed(dibs__node *node, const tick *t)
 {
-    dibs__node_mark *mark = find_mark(node, t->st.state.job);
+    dibs__node_mark *mark = t->mark;
     char when[DIBS__MOMENT_SIZE];
 
-    if (!mark || !mark->ran_s || t->st.state.mark_s != mark->ran_s ||
-        t->st.run.id[0])
+    if (!mark->ran_s || t->st.state.mark_s != mark->ran_s || t->st.run.id[0])
         return;
     dibs__moment_text(mark->ran_s, when);
     dibs__node_say(node, "%s: its time %sZ has run before, and is passed over",
@@ -319,9 +298,9 @@ static void tell_passed(dibs__node *node, const tick *t)
 static void hear_tick(dibs__node *node, tick *t, const dibs__answer *answer)
 {
     t->rc = answer->rc;
-    note_ran(node, t, answer);
+    note_ran(t, answer);
     if (answer->rc == DIBS_OK) {
-        note_mark(node, &t->st.state);
+        note_mark(t->mark, &t->st.state);
         tell_passed(node, t);
     }
     if (t->task)
@@ -341,7 +320,7 @@ typedef struct pass {
  * A tick that is refused again and again is tried once a second. */
 static void plan_after(dibs__node *node, const tick *t)
 {
-    dibs__node_mark *mark = find_mark(node, t->st.state.job);
+    dibs__node_mark *mark = t->mark;
     bool again = t->rc == DIBS_STALE && mark && mark->stale++ > 0;
 
     if (t->rc == DIBS_OK && mark)
@@ -523,7 +502,11 @@ void dibs__node_tick(dibs__node *node, const dibs__view *v)
     dibs_index_look look = v->looks[DIBS__LOOK_DUE];
     bool from_middle = node->tick_skip > look.limit;
     pass p = {.done = 0};
+    dibs_error err = {0};
 
+    if (dibs__marks_look(&node->marks, node->board, &err) != DIBS_OK)
+        dibs__node_complain(node, "marks of jobs", &err);
+    (void)dibs__node_valid_until(node);
     do_ticks(node, v, &p);
     if (!from_middle)
         node->tick_skip = look.limit;

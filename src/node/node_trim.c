@@ -209,7 +209,6 @@ static bool is_awaited(trim *t, const dibs__run *run)
 static void look_at_record(trim *t, const char *id, const dibs_value *value)
 {
     dibs__intent *in = &t->ins[t->in_count];
-    char key[DIBS__PLACE_SIZE];
     dibs_error err = {0};
     dibs__run run;
     bool goes = value->version == 0;
@@ -217,10 +216,7 @@ static void look_at_record(trim *t, const char *id, const dibs_value *value)
     dibs__intent_init(in);
     dibs__run_init(&run, id);
     if (goes) { /* It has expired. */
-        (void)snprintf(key, sizeof(key), "run/%s", id);
-        dibs__intent_check_version(in, key, 0);
-        (void)snprintf(key, sizeof(key), "runs/%.100s", t->job);
-        dibs__intent_leave(in, key, id);
+        goes = dibs__history_forget(t->def, id, in, &err) == DIBS_OK;
     } else if (dibs__run_read(&run, id, value->data, value->len, &err) !=
                DIBS_OK) {
         dibs__node_complain(t->node, id, &err);

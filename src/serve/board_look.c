@@ -213,7 +213,7 @@ tell_changes(dibs__board_look *look, const dibs__board_picture *before,
             dibs__board_picture_find(before, row->state.job);
 
         if (!was || was->state.version != row->state.version ||
-            was->run_count != row->run_count)
+            was->run_count != row->run_count || was->works != row->works)
             publish_change(look, DIBS__HUB_JOBS, "jobs", row->state.job,
                            put_job, NULL, row, now->now_us);
         compare_runs(&ba, was, row);

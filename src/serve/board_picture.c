@@ -323,6 +323,35 @@ static dibs_status read_live(dibs__board_picture *picture, dibs_error *err)
     return rc;
 }
 
+/* The newest are last, and few of the others live. */
+static bool has_run(const dibs__board_row *row, const char *id)
+{
+    for (size_t i = row->run_count; i > 0; i--)
+        if (strcmp(row->runs[i - 1].id, id) == 0)
+            return true;
+    return false;
+}
+
+/* The id of a run begins with its job, but the name of a job may have dots too. */
+static void note_works(dibs__board_picture *picture)
+{
+    char name[DIBS__RUN_ID_SIZE];
+
+    for (size_t i = 0; i < picture->live_count; i++) {
+        const char *id = picture->live[i].run;
+
+        for (size_t end = strcspn(id, "@."); id[end];
+             end += 1 + strcspn(id + end + 1, "@.")) {
+            const dibs__board_row *row;
+
+            (void)snprintf(name, sizeof(name), "%.*s", (int)end, id);
+            row = dibs__board_picture_find(picture, name);
+            if (row && (row->works || has_run(row, id)))
+                picture->rows[row - picture->rows].works = true;
+        }
+    }
+}
+
 /* ---- pictures */
 
 static void empty_picture(dibs__board_picture *picture)
@@ -373,6 +402,8 @@ dibs__board_picture *dibs__board_picture_make(const dibs__board *board,
                                       &picture->now_us, err);
     if (picture->rc == DIBS_OK)
         picture->rc = read_live(picture, err);
+    if (picture->rc == DIBS_OK)
+        note_works(picture);
     if (picture->rc != DIBS_OK)
         empty_picture(picture);
     picture->took_us = (dibsx_now() - picture->seen_at) / 1000;

@@ -30,6 +30,7 @@ typedef struct dibs__board_row {
     dibs__board_def *def; /* NULL: the store has none */
     dibs__board_run_id *runs;
     size_t run_count; /* the oldest first */
+    bool works;       /* a node has a step of one of them */
 } dibs__board_row;
 
 /* A step that a node has. */

@@ -50,7 +50,8 @@ const char *dibs__job_row_status(const dibs__board_row *row)
         return paused;
     if (job && !job->enabled)
         return off;
-    if (row->state.live[0] || row->state.running > 0)
+    /* The state of a job without a limit counts no runs. */
+    if (row->state.live[0] || row->state.running > 0 || row->works)
         return running;
     return row->state.next_s ? due : on_demand;
 }
@@ -253,19 +254,6 @@ put_wait(dibsx_json *js, const dibs__run_step *step, const dibs__step *own)
     dibs__json_at(js, "due_at", step->at_us);
 }
 
-/* The node that has a step, or had it last: the record of a step that has ended names
- * none, but its attempts do. */
-static const char *node_of(const dibs__run *run, size_t index)
-{
-    const char *node = run->steps[index].node;
-    const bool ended = dibs__state_final(run->steps[index].state);
-
-    for (size_t i = run->attempt_count; ended && i > 0 && !*node; i--)
-        if (run->attempts[i - 1].step == index)
-            node = run->attempts[i - 1].node;
-    return node;
-}
-
 static void put_run_step(dibsx_json *js, const dibs__run *run, size_t index,
                          const dibs__step *own)
 {
@@ -276,7 +264,7 @@ static void put_run_step(dibsx_json *js, const dibs__run *run, size_t index,
     dibsx_json_pair_text(js, "state", dibs__run_state_name(step->state));
     dibsx_json_pair_text(js, "reason", reason_of(step->reason));
     dibsx_json_pair_uint(js, "attempt", step->attempt);
-    put_text(js, "node", node_of(run, index));
+    put_text(js, "node", dibs__run_node_of(run, index));
     dibsx_json_pair_int(js, "exit_code", step->exit_code);
     dibs__json_at(js, "begun_at", step->begun_us);
     dibs__json_at(js, "ended_at", step->ended_us);

@@ -5,6 +5,7 @@
 #include "base/fail.h"
 #include "jobs/board_set.h"
 #include "jobs/moment.h"
+#include "jobs/places.h"
 #include "serve/ask.h"
 #include "serve/daemon.h"
 #include "serve/job_ask.h"
@@ -212,31 +213,56 @@ read_row(dibs__http_exchange *ex, const dibs__board *board, const char *name,
     return rc == DIBS_OK;
 }
 
-/* The latest runs of a job, the newest first. Its history may have removed one since. */
-static dibs_status put_runs(dibsx_json *js, const dibs__board *board,
-                            const dibs__board_row *row, dibs_error *err)
+/* The latest runs of a job, the newest first. */
+typedef struct latest_runs {
+    dibs__run at[RUNS_SHOWN];
+    size_t count;
+} latest_runs;
+
+/* Its history may have removed one since. */
+static dibs_status
+read_latest(const dibs__board *board, const dibs__board_row *row,
+            latest_runs *latest, dibs_error *err)
 {
     dibs_status rc = DIBS_OK;
 
-    dibsx_json_key(js, "runs");
-    dibsx_json_open(js, '[');
     for (size_t i = 0; rc == DIBS_OK && i < RUNS_SHOWN && i < row->run_count;
          i++) {
-        dibs__run run;
+        dibs__run *run = &latest->at[latest->count];
 
-        rc = dibs__board_run(board, row->runs[row->run_count - 1 - i].id, &run,
+        rc = dibs__board_run(board, row->runs[row->run_count - 1 - i].id, run,
                              err);
-        if (rc == DIBS_OK) {
-            dibsx_json_open(js, '{');
-            dibs__run_row_json(js, &run, NULL, false);
-            dibsx_json_close(js, '}');
-        } else if (rc == DIBS_NOTFOUND) {
+        if (rc == DIBS_OK)
+            latest->count++;
+        else
+            dibs__run_fini(run);
+        if (rc == DIBS_NOTFOUND)
             rc = DIBS_OK;
-        }
-        dibs__run_fini(&run);
+    }
+    return rc;
+}
+
+/* Whether a node has a step of one of them. */
+static bool has_work(const latest_runs *latest)
+{
+    for (size_t i = 0; i < latest->count; i++)
+        for (size_t k = 0; k < latest->at[i].step_count; k++)
+            if (dibs__step_place(&latest->at[i].steps[k]).kind ==
+                DIBS__PLACE_LIVE)
+                return true;
+    return false;
+}
+
+static void put_runs(dibsx_json *js, const latest_runs *latest)
+{
+    dibsx_json_key(js, "runs");
+    dibsx_json_open(js, '[');
+    for (size_t i = 0; i < latest->count; i++) {
+        dibsx_json_open(js, '{');
+        dibs__run_row_json(js, &latest->at[i], NULL, false);
+        dibsx_json_close(js, '}');
     }
     dibsx_json_close(js, ']');
-    return rc;
 }
 
 /* Where the definition came from. */
@@ -263,23 +289,32 @@ void dibs__serve_get_job(dibs__http_exchange *ex)
     dibs__board_row row = {.run_count = 0};
     dibs__board board;
     dibs_error err = {0};
+    latest_runs *latest;
     int64_t now_us = 0;
     dibs_status rc;
 
     if (!dibs__serve_ask_board(ex, &board) ||
         !read_row(ex, &board, dibs__http_param(ex, "job"), &row, &def))
         return;
-    rc = dibs__board_row_read_runs(&board, &row, 1, &now_us, &err);
+    latest = dibsx_zalloc(sizeof(*latest));
+    rc = latest ? dibs__board_row_read_runs(&board, &row, 1, &now_us, &err)
+                : dibsx_nomem(&err, "the runs of a job");
+    if (rc == DIBS_OK)
+        rc = read_latest(&board, &row, latest, &err);
     if (rc == DIBS_OK) {
         dibsx_json *js = dibs__http_answer(ex, 200);
 
+        row.works = has_work(latest);
         dibs__job_row_json(js, &row, now_us);
         dibs__job_definition_json(js, def.job);
         put_set(js, &board, row.state.set);
-        rc = put_runs(js, &board, &row, &err);
-    }
-    if (rc != DIBS_OK)
+        put_runs(js, latest);
+    } else {
         (void)dibs__serve_fail(ex, &err);
+    }
+    for (size_t i = 0; latest && i < latest->count; i++)
+        dibs__run_fini(&latest->at[i]);
+    dibsx_free(latest);
     dibs__board_row_drop_runs(&row);
     dibs__job_free(def.job);
 }

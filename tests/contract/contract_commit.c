@@ -171,16 +171,21 @@ static void all_of_it_is_done(void **state)
 static void what_is_taken_away_goes(void **state)
 {
     contract *t = *state;
-    const char *a = commit_name(t, "a"), *due = commit_name(t, "due");
+    const char *a = commit_name(t, "a"), *due = commit_name(t, "due"),
+               *none = commit_name(t, "nothing");
     dibs__change changes[] = {ENTER(due, "y", 9), DELETE(a), LEAVE(due, "x"),
-                              LEAVE(due, "nobody"),
-                              DELETE(commit_name(t, "nothing"))};
-    dibs__commit item = {.changes = changes, .change_count = 5};
+                              LEAVE(due, "nobody"), DELETE(none)};
+    dibs__check absent = {.key = none, .version = DIBS_VERSION_NONE};
+    dibs__commit item = {.checks = &absent,
+                         .check_count = 1,
+                         .changes = changes,
+                         .change_count = 5};
 
     COMMIT(t, PUT(a, "one"), ENTER(due, "x", 7), ENTER(due, "y", 3));
     assert_status(commit_one(t, 1, &item), DIBS_OK);
     assert_int_equal(changes[0].size, 1);
     value_is(t, a, NULL);
+    value_is(t, none, NULL);
     assert_string_equal(index_all(t, due), "y@9 ");
     COMMIT(t, LEAVE(due, "y"));
     assert_string_equal(index_all(t, due), "");

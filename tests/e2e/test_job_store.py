@@ -297,11 +297,19 @@ class Operator(Jobs):
                          ("paused", "disk full", "2199-01-01T00:00:00Z"))
         self.assertIn("@", job["paused_by"])
         self.assertEqual(self.names("--paused"), ["nightly"])
+        # Its next time is after the pause.
+        self.assertIsNone(job["next"])
+        self.assertRegex(self.ok("job", "ls", "nightly"), "paused +- ")
+        self.assertIn("\nuntil   2199-01-01T00:00:00Z\n", self.ok("job", "show", "nightly"))
+        times = self.json("job", "next", "nightly", "-n", "1", "--json")["times"]
+        self.assertEqual([time["instant"] for time in times], ["2199-01-01T01:00:00Z"])
         self.assertIn("has passed", self.fails(64, "job", "pause", "nightly", "--until", "2001-01-01"))
         self.assertIn("is no time", self.fails(64, "job", "pause", "nightly", "--until", "soon"))
         self.ok("job", "unpause", "nightly")
         self.assertEqual(self.job("nightly")["status"], "due")
         self.ok("job", "pause", "--all")
+        self.assertIn("nightly is paused", self.dibs("job", "next", "nightly").stderr)
+        self.assertEqual(self.json("job", "next", "nightly", "--json")["times"], [])
         self.ok("job", "unpause", "--match", "n*")
         self.assertEqual(self.names("--paused"), ["order", "report"])
         for words in ([], ["nightly", "--all"], ["--all", "--match", "x"]):

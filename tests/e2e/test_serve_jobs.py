@@ -267,9 +267,14 @@ class Jobs(ServeCase):
         events = self.events(run)
         while next(events)[1] != "place":
             pass
+        running = {"status": "running", "prefix": "retried"}
+        wait_until(lambda: self.daemon.get("/v1/jobs", query=running).json["items"], "the job among those that run")
+        self.assertEqual(self.daemon.get("/v1/jobs/retried").json["status"], "running")
         self.open_gate()
         rest = list(events)
         self.assertEqual(rest[-1][1:], ("end", {"state": "OK"}))
+        wait_until(lambda: not self.daemon.get("/v1/jobs", query=running).json["items"], "the job to run no more")
+        self.assertEqual(self.daemon.get("/v1/jobs/retried").json["status"], "on demand")
         whole = ["step main, attempt 2", "attempt 2", *(f"{number:0200d}" for number in range(1, 1001)), "main: ok, exit code 0"]
         lines = self.shown(rest)
         self.assertEqual(lines[lines.index(whole[0]):], whole)

@@ -37,6 +37,31 @@ jobs:
         self.stop(node)
 
 
+class Living(Work):
+    def running(self):
+        return [job["name"] for job in self.json("job", "ls", "--running", "--json")["jobs"]]
+
+    def test_jobs_of_which_any_number_of_runs_may_live(self):
+        file = self.write("any.yaml", """
+jobs:
+  any: {concurrency: allow, shell: 'echo >>begun; while ! test -e go; do sleep 0.02; done'}
+  idle: {run: ['true']}
+""")
+        node = self.node(file=file)
+        self.assertEqual(self.running(), [])
+        run = self.begin("any")
+        wait_until(lambda: self.text("begun"), "the command")
+        self.ok("job", "start", "any", "--id", "quick")
+        self.assertEqual(self.running(), ["any"])
+        self.assertIn("status  running\n", self.ok("job", "show", "any"))
+        self.write("go", "")
+        self.ok("job", "wait", run)
+        self.ok("job", "wait", "any.quick")
+        self.assertEqual(self.running(), [])
+        self.assertEqual(self.json("job", "show", "any", "--json")["job"]["status"], "on demand")
+        self.stop(node)
+
+
 class Queued(Work):
     """concurrency: queue. Commands go on until there is a file of the name that they ask for."""
 
@@ -87,6 +112,37 @@ class Queued(Work):
         self.write("go", "")
         self.ok("job", "wait", first)
         self.stop(node)
+
+
+class Shown(Work):
+    def test_what_a_run_did_and_waits_for(self):
+        file = self.write("shown.yaml", """
+defaults: {zone: Europe/Berlin}
+jobs:
+  shown:
+    steps:
+      good: {run: ['true']}
+      bad: {shell: 'exit 3', on_failure: continue}
+      tries: {shell: 'exit 4', retry: {attempts: 2, delay: 1h, jitter: 0%}}
+      asks: {wait: {bookmark: approval}, needs: [good, bad]}
+""")
+        node = self.node(file=file)
+        run = self.begin("shown")
+        self.waits(run, "asks")
+        steps = wait_until(lambda: (steps := self.run_of(run)["steps"])[2]["state"] == "RETRY" and steps, "the first try")
+        nodes = [step["node"] for step in steps]
+        self.assertEqual((nodes[0], nodes[2:]), (nodes[1], [None, None]))
+        self.assertRegex(nodes[0], "^[0-9a-f]{16}$")
+        self.assertEqual(self.run_of(run)["zone"], "Europe/Berlin")
+        self.assertEqual(self.json("job", "runs", "shown", "--json")["runs"][0]["zone"], "Europe/Berlin")
+        lines = [line[8:] for line in self.ok("job", "show", run).splitlines() if line.startswith("step ")]
+        self.assertEqual(lines[:2], [f"good OK, attempt 1, node {nodes[0]}, exit 0",
+                                     f"bad FAILED, failed, attempt 1, node {nodes[0]}, exit 3"])
+        self.assertRegex(lines[2], "^tries RETRY, failed, attempt 1, exit 4, again at 20..-..-..T..:..:..Z$")
+        self.assertEqual(lines[3], "asks WAITING, attempt 0, waits for bookmark approval")
+        self.stop(node)
+        self.ok("job", "cancel", run)
+        self.assertEqual(json.loads(self.dibs("job", "wait", run, "--json").stdout)["runs"][0]["zone"], "Europe/Berlin")
 
 
 class Results(Work):
@@ -252,6 +308,7 @@ class Ticks(Work):
         self.stop(node)
         run = next(run for run in self.json("job", "runs", "tick", "--json")["runs"] if run["state"] == "OK")
         self.assertIn(f"{run['tick']} {run['tick']}", self.lines("ticks"))
+        self.assertIn(f"\ntick    {run['tick']}\nzone    UTC\n", self.ok("job", "show", run["id"]))
         node = self.node(file=every)
         self.ok("job", "rerun", run["id"])
         wait_until(lambda: self.lines("ticks").count(f"{run['tick']} {run['tick']}") == 2, "the same tick again")

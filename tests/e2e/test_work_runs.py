@@ -26,8 +26,12 @@ class Runs(Work):
         self.ok("job", "cancel", run)
         self.fails(125, "job", "wait", run)
         self.assertFalse(alive(pid))
+        run = self.begin("alone", "--wait")
+        self.assertIn(f" {run}/main: has the lock mine, try 1\n", self.text("log"))
         self.acquire("mine", "-n")
-        self.fails(75, "job", "start", "alone", "--wait")
+        run = self.begin("alone")
+        self.fails(75, "job", "wait", run)
+        self.assertIn(f" {run}/main: the lock mine is held; skipped\n", self.text("log"))
         wait_until(lambda: self.lines("after") == ["after"], "the follower")
         self.stop(node)
 
@@ -56,7 +60,7 @@ jobs: {alone: {run: ['true'], lock: {key: mine, retries: 1, retry_delay: %s}}}
         node = self.node("--store-timeout", span(0.2), file=file)
         token = self.acquire("mine", "-n")
         run = self.begin("alone")
-        wait_until(lambda: self.run_of(run)["steps"][0]["state"] == "CLAIMED", "the claim")
+        wait_until(lambda: f"{run}/main: the lock mine is held; again in " in self.text("log"), "the claim")
         self.ok("release", "mine", "--token", token)
         # Its second look at the lock has no answer.
         store = sqlite3.connect(self.path("held.db"), isolation_level=None, timeout=PATIENCE)
@@ -136,8 +140,20 @@ jobs:
         node = self.node(ttl=span(2))
         self.fails(1, "job", "start", "bad", "--wait")
         with self.dead_executor(node):
-            self.fails(1, "job", "start", "good", "--wait")
+            run = self.begin("good")
+            self.fails(1, "job", "wait", run)
         self.stop(node)
+        self.assertRegex(self.ok("job", "logs", run), "^[^\n]+; try again[^\n]*\n$")
+
+    def test_a_command_that_cannot_start_says_why(self):
+        file = self.write("none.yaml", "jobs: {none: {run: [/no/such/command]}}\n")
+        node = self.node(file=file)
+        run = self.begin("none")
+        self.fails(1, "job", "wait", run)
+        self.stop(node)
+        self.assertEqual(self.ok("job", "logs", run), "cannot run /no/such/command: No such file or directory\n")
+        step = self.run_of(run)["steps"][0]
+        self.assertEqual((step["reason"], step["exit"]), ("not started", 0))
 
     def test_steps_and_their_results(self):
         node = self.node()

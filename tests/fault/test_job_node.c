@@ -40,6 +40,7 @@ enum {
 #else
     RELOADS = 1000,
 #endif
+    HOUR_MS = 3600 * 1000,
     MEMBERS = 20000, /* of a batch */
     WAIT_MS = NODE_WAIT_MS
 };
@@ -794,6 +795,75 @@ static void reload_grows_nothing(void **state)
     assert_int_equal(count_settled(w), before);
 }
 
+/* ---- output */
+
+/* The message of the first attempt is its output. */
+static dibs_status fail_first(dibs_run *run, void *arg, dibs_error *err)
+{
+    if (dibs_run_attempt(run) > 1)
+        return wait_long(run, arg, err);
+    (void)snprintf(err->message, sizeof(err->message), "not yet");
+    return DIBS_BROKEN;
+}
+
+/* How long the output of a first attempt will still be there. */
+static int64_t output_left_ms(world *w, const char *run)
+{
+    char key[DIBS_NAME_MAX + 1];
+    dibs_value value = {.len = 0};
+    int64_t left_ms;
+
+    (void)snprintf(key, sizeof(key), KEY("out/%s/main/1"), run);
+    CHECK(DIBS_OK, dibs_state_get(w->keep, key, &value, err));
+    left_ms = value.expires_ms;
+    dibs_value_free(&value);
+    return left_ms;
+}
+
+/* Of a run that is in its last attempt; the second, if there are two. */
+static int64_t left_while_it_runs(world *w, long_call *call, int64_t attempts,
+                                  int64_t limit_ms)
+{
+    char run[DIBS_RUN_SIZE];
+    int64_t left_ms;
+    node n;
+
+    open_node(&n, w, 2 * TTL_MS, 20);
+    CHECK(DIBS_OK, dibs_jobs_add(n.jobs, "kept", fail_first, call,
+                                 DIBS_JOB_OPTS(.attempts = attempts,
+                                               .attempt_delay_ms = 1,
+                                               .run_timeout_ms = limit_ms,
+                                               .more = "history: {keep: 1h}"),
+                                 err));
+    publish(&n);
+    start_node(&n);
+    CHECK(DIBS_OK, dibs_job_start(w->other, "kept", NULL, run, err));
+    while (attempts > 1 && !atomic_load(&call->begun))
+        world_sleep_ms(2);
+    atomic_store(&call->may_end, attempts == 1);
+    if (attempts == 1)
+        CHECK(DIBS_OK,
+              dibs_job_wait(w->other, run, pace_ms(WAIT_MS), NULL, err));
+    left_ms = output_left_ms(w, run);
+    stop_node(&n);
+    return left_ms;
+}
+
+/* It is kept for an hour from the end of its run. */
+static void output_lives_as_long_as_its_run(void **state)
+{
+    world *w = *state;
+    long_call free_run = {0}, bounded = {0}, single = {0};
+    int64_t left_ms = left_while_it_runs(w, &free_run, 2, 0);
+
+    assert_true(left_ms > 24 * HOUR_MS);
+    left_ms = left_while_it_runs(w, &bounded, 2, HOUR_MS);
+    IN_TIME(left_ms > HOUR_MS);
+    assert_true(left_ms <= 2 * HOUR_MS);
+    left_ms = left_while_it_runs(w, &single, 1, 0);
+    assert_true(left_ms <= HOUR_MS);
+}
+
 /* ---- batches */
 
 /* The run was ready before the sweep began; the members go with some 80 commits. */
@@ -896,6 +966,7 @@ int main(int argc, char **argv)
         WORLD_TEST(a_node_that_drops_definitions_stops),
         WORLD_TEST(old_definitions_go_in_several_looks),
         WORLD_TEST(reload_grows_nothing),
+        WORLD_TEST(output_lives_as_long_as_its_run),
         WORLD_TEST(a_batch_that_is_gone_is_in_no_runs_way),
         WORLD_TEST(a_wait_for_a_batch_outlasts_a_blip),
         WORLD_TEST(a_large_batch_is_counted_once),

@@ -853,6 +853,19 @@ static void test_cleanup_spares_the_living(void **unused)
     done();
 }
 
+/* It is not known how far the steps of a run came whose record has expired. */
+static void test_outputs_of_an_expired_run_go(void **unused)
+{
+    (void)unused;
+    make_job(1);
+    steps[A].work.retry.attempts = 2;
+    CHECK(DIBS_OK, dibs__history_forget(&job, "j.1", &in, err));
+    assert_int_equal(in.checks[0].version, 0);
+    assert_non_null(find_change(DIBS__INTENT_DELETE, "out/j.1/a/2"));
+    assert_non_null(find_change(DIBS__INTENT_LEAVE, "runs/j"));
+    done();
+}
+
 /* Every node has another rank for a name, and each is the first for some. */
 static void test_ranks(void **unused)
 {
@@ -964,6 +977,7 @@ int main(void)
         cmocka_unit_test(test_a_late_end_is_followed),
         cmocka_unit_test(test_a_cancelled_run_leaves_children),
         cmocka_unit_test(test_cleanup_spares_the_living),
+        cmocka_unit_test(test_outputs_of_an_expired_run_go),
         cmocka_unit_test(test_ranks),
     };
 

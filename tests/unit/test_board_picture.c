@@ -92,10 +92,71 @@ static void test_all_runs_of_a_job(void **state)
     dibs_close(cl);
 }
 
+static void put_state(const dibs__board *board, const char *job)
+{
+    char inner[64], key[DIBS_NAME_MAX + 1];
+    dibs__job_state state;
+    dibsx_buf json;
+
+    dibs__job_state_init(&state, job);
+    snprintf(state.hash, sizeof(state.hash), "0123456789abcdef");
+    snprintf(state.set, sizeof(state.set), "some");
+    dibsx_buf_init(&json, DIBS__STATE_JSON_MAX);
+    dibs__job_state_write(&state, &json);
+    snprintf(inner, sizeof(inner), "state/%s", job);
+    assert_int_equal(dibs__board_key(board, inner, key, NULL), DIBS_OK);
+    assert_int_equal(dibs_state_set(board->cl, key, json.data, json.len, 0,
+                                    NULL, NULL),
+                     DIBS_OK);
+    dibsx_buf_fini(&json);
+}
+
+static void
+enter(const dibs__board *board, const char *index, const char *member)
+{
+    char key[DIBS_NAME_MAX + 1];
+    dibs_commit_change change = {.verb = DIBS_COMMIT_ENTER,
+                                 .name = key,
+                                 .member = member,
+                                 .at = 1000};
+    dibs_commit commit = {.changes = &change, .change_count = 1};
+
+    assert_int_equal(dibs__board_key(board, index, key, NULL), DIBS_OK);
+    assert_int_equal(dibs_state_commit(board->cl, &commit, 1, NULL), DIBS_OK);
+    dibs_commit_free(&commit, 1);
+}
+
+/* The id of a run of a.b may be one of a run of a. */
+static void test_jobs_that_nodes_work_for(void **state)
+{
+    static const char *const jobs[] = {"a", "a.b", "idle"};
+    dibs_client *cl = open_store("memory:jobs_that_nodes_work_for");
+    dibs__board_picture *picture;
+    dibs__board board;
+
+    (void)state;
+    assert_int_equal(dibs__board_init(&board, cl, "main", NULL), DIBS_OK);
+    for (size_t i = 0; i < COUNT_OF(jobs); i++)
+        put_state(&board, jobs[i]);
+    enter(&board, "runs/a", "a.c");
+    enter(&board, "runs/a.b", "a.b.c");
+    enter(&board, "runs/idle", "idle.d");
+    enter(&board, "live", "a.b.c/main");
+    picture = dibs__board_picture_make(&board, NULL);
+    assert_non_null(picture);
+    assert_int_equal(picture->rc, DIBS_OK);
+    assert_int_equal(picture->count, COUNT_OF(jobs));
+    for (size_t i = 0; i < COUNT_OF(jobs); i++)
+        assert_int_equal(picture->rows[i].works, i == 1);
+    dibs__board_picture_drop(picture);
+    dibs_close(cl);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_all_runs_of_a_job),
+        cmocka_unit_test(test_jobs_that_nodes_work_for),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
