@@ -260,9 +260,63 @@ static void rows_are_whole_copies(void **state)
     assert_null(strstr(dibsx_buf_text(&out), "012345678"));
     assert_non_null(strstr(dibsx_buf_text(&out), "\"left_ms\":0,"));
     dibs__serve_row_etag(copy, etag);
-    assert_string_equal(etag, "\"7-0-1\"");
+    assert_memory_equal(etag, "\"7-0-1-", strlen("\"7-0-1-"));
     dibsx_buf_fini(&out);
     dibsx_free(copy);
+}
+
+/* Whether the ETag of the row is another one than `was`, which becomes it. */
+static bool has_new_etag(const dibs_lease_info *info,
+                         char was[DIBS__SERVE_ETAG_MAX])
+{
+    char etag[DIBS__SERVE_ETAG_MAX];
+    bool is_new;
+
+    dibs__serve_row_etag(info, etag);
+    is_new = strcmp(etag, was) != 0;
+    memcpy(was, etag, sizeof(etag));
+    return is_new;
+}
+
+/* What a row shows changes its ETag, but for times and the order of parties. */
+static void an_etag_sees_what_a_row_shows(void **state)
+{
+    dibs_party holders[2] = {
+        {.owner = "0123456789", .mode = "shared", .permits = 1, .fence = 7},
+        {.owner = "abcdef0123", .mode = "shared", .permits = 1, .fence = 6}};
+    dibs_party waiter = {.owner = "feedfeed00", .mode = "exclusive"};
+    const dibs_party first = holders[0];
+    dibs_lease_info info = {.name = "name",
+                            .holders = holders,
+                            .holder_count = 2,
+                            .waiters = &waiter,
+                            .waiter_count = 1};
+    char etag[DIBS__SERVE_ETAG_MAX] = "";
+
+    (void)state;
+    assert_true(has_new_etag(&info, etag));
+    holders[0].left_ms = waiter.age_ms = 5;
+    assert_false(has_new_etag(&info, etag));
+    holders[0] = holders[1];
+    holders[1] = first;
+    assert_false(has_new_etag(&info, etag));
+    holders[1].mode = "exclusive";
+    assert_true(has_new_etag(&info, etag));
+    holders[0].stale = "it is gone";
+    assert_true(has_new_etag(&info, etag));
+    holders[0].left = true;
+    assert_true(has_new_etag(&info, etag));
+    holders[0].claim = true;
+    assert_true(has_new_etag(&info, etag));
+    holders[0].permits = 2;
+    assert_true(has_new_etag(&info, etag));
+    waiter.owner = "0badcafe00";
+    assert_true(has_new_etag(&info, etag));
+    info.waiters = holders;
+    info.holders = &waiter;
+    info.waiter_count = 2;
+    info.holder_count = 1;
+    assert_true(has_new_etag(&info, etag));
 }
 
 static void classes_of_names(void **state)
@@ -797,6 +851,7 @@ int main(void)
         cmocka_unit_test(failures_are_counted_by_address),
         cmocka_unit_test(every_status_has_a_problem),
         cmocka_unit_test(rows_are_whole_copies),
+        cmocka_unit_test(an_etag_sees_what_a_row_shows),
         cmocka_unit_test(classes_of_names),
         cmocka_unit_test(classes_by_rules),
         cmocka_unit_test(causes_are_split),
