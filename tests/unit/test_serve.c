@@ -2,6 +2,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/buf.h"
 #include "serve/address.h"
+#include "serve/attention.h"
 #include "serve/audit.h"
 #include "serve/class.h"
 #include "serve/gate.h"
@@ -266,8 +267,8 @@ static void rows_are_whole_copies(void **state)
 }
 
 /* Whether the ETag of the row is another one than `was`, which becomes it. */
-static bool has_new_etag(const dibs_lease_info *info,
-                         char was[DIBS__SERVE_ETAG_MAX])
+static bool
+has_new_etag(const dibs_lease_info *info, char was[DIBS__SERVE_ETAG_MAX])
 {
     char etag[DIBS__SERVE_ETAG_MAX];
     bool is_new;
@@ -317,6 +318,53 @@ static void an_etag_sees_what_a_row_shows(void **state)
     info.waiter_count = 2;
     info.holder_count = 1;
     assert_true(has_new_etag(&info, etag));
+}
+
+enum { NEEDY = 120 };
+
+/* A picture of names of which the last is stale and the others wait the longer, the later
+ * they come. */
+typedef struct needy {
+    dibs_party holder, waiters[NEEDY];
+    dibs_lease_info infos[NEEDY], *rows[NEEDY];
+    dibs__serve_picture picture;
+} needy;
+
+static void make_needy(needy *nd)
+{
+    *nd = (needy){.holder = {.owner = "1", .stale = "it is gone"}};
+    for (size_t i = 0; i < NEEDY; i++) {
+        nd->waiters[i].age_ms = DIBS__LONG_WAIT_MS - 10 + (int64_t)i;
+        nd->infos[i] = (dibs_lease_info){.name = "n",
+                                         .waiters = &nd->waiters[i],
+                                         .waiter_count = 1};
+        nd->rows[i] = &nd->infos[i];
+    }
+    nd->infos[NEEDY - 1].holders = &nd->holder;
+    nd->infos[NEEDY - 1].holder_count = 1;
+    nd->picture = (dibs__serve_picture){.rows = nd->rows, .count = NEEDY};
+}
+
+/* However many wait for long, they hide neither who is gone nor who waits longest. */
+static void what_needs_a_look_most_comes_first(void **state)
+{
+    dibs__attention at;
+    needy nd;
+
+    (void)state;
+    make_needy(&nd);
+    dibs__attention_find(&at, &nd.picture);
+    /* The first ten have not waited for so long. */
+    assert_int_equal(at.total, 1 + NEEDY - 10);
+    assert_int_equal(at.count, DIBS__ATTENTION_MAX);
+    assert_string_equal(at.notices[0].stale, "it is gone");
+    for (size_t i = 1; i < at.count; i++) {
+        assert_null(at.notices[i].stale);
+        assert_ptr_equal(at.notices[i].row, &nd.infos[NEEDY - i]);
+    }
+    nd.picture.count = 10;
+    dibs__attention_find(&at, &nd.picture);
+    assert_int_equal(at.count + at.total, 0);
 }
 
 static void classes_of_names(void **state)
@@ -852,6 +900,7 @@ int main(void)
         cmocka_unit_test(every_status_has_a_problem),
         cmocka_unit_test(rows_are_whole_copies),
         cmocka_unit_test(an_etag_sees_what_a_row_shows),
+        cmocka_unit_test(what_needs_a_look_most_comes_first),
         cmocka_unit_test(classes_of_names),
         cmocka_unit_test(classes_by_rules),
         cmocka_unit_test(causes_are_split),
