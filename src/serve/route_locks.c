@@ -104,8 +104,7 @@ static bool is_looked_at(const shown *sh)
 {
     dibs__serve *sv = dibs__http_arg(sh->ex);
     dibs__serve_picture *picture = dibs__serve_look_take(&sv->look, 0);
-    bool covers =
-        !picture || dibs__serve_picture_covers(picture, sh->name);
+    bool covers = !picture || dibs__serve_picture_covers(picture, sh->name);
 
     dibs__serve_picture_drop(picture);
     return covers;
