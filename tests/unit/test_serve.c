@@ -523,7 +523,39 @@ static void lists_go_on_after_a_row(void **state)
     assert_false(dibs__serve_list_after(&list, "x.61"));
 }
 
-/* The names of a page, and the cursor behind it. */
+/* A holder or waiter is found as logs and pages name it. */
+static void lists_find_who_holds(void **state)
+{
+    static const struct {
+        const char *q;
+        bool found;
+    } cases[] = {{"web1:4711", true}, {"4711", true},   {"WEB1", true},
+                 {"nightly", true},   {"main", true},   {"name", true},
+                 {"web2", false},     {":47111", false}};
+    dibs_party holder = {.host = "web1", .pid = 4711, .label = "nightly"},
+               waiter = {.host = "h", .label = "", .identity = "main"};
+    dibs_lease_info row = {.name = "the-name",
+                           .holders = &holder,
+                           .holder_count = 1,
+                           .waiters = &waiter,
+                           .waiter_count = 1};
+    dibs_lease_info *rows[] = {&row};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        dibs__serve_list list = {.limit = 2,
+                                 .prefix = "",
+                                 .q = cases[i].q,
+                                 .state = ""};
+        dibs__serve_pick pick;
+
+        assert_int_equal(dibs__serve_list_pick(&list, rows, 1, &pick, NULL),
+                         DIBS_OK);
+        assert_int_equal(pick.total, cases[i].found ? 1 : 0);
+        dibs__serve_pick_fini(&pick);
+    }
+}
+
 /* A store in which nobody holds anything has no rows at all. */
 static void lists_may_be_empty(void **state)
 {
@@ -537,6 +569,7 @@ static void lists_may_be_empty(void **state)
     dibs__serve_pick_fini(&pick);
 }
 
+/* The names of a page, and the cursor behind it. */
 static const char *
 read_page(dibs__serve_list *list, dibs_lease_info *const *rows, size_t count)
 {
@@ -888,6 +921,7 @@ static void test_quota(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(lists_find_who_holds),
         cmocka_unit_test(lists_may_be_empty),
         cmocka_unit_test(test_networks),
         cmocka_unit_test(test_only_trusted_proxies_name_their_clients),
