@@ -1,20 +1,24 @@
 /* health.c - the health of the store. Any thread that may block. */
 /* SPDX-License-Identifier: MIT */
 #include "serve/health.h"
+#include "base/cond.h"
 #include <stdio.h>
 #include <string.h>
 
-enum { KEEP_MS = 5000 };
+enum { KEEP_MS = 5000, WAIT_MS = 1000 };
 
 void dibs__serve_health_init(dibs__serve_health *health)
 {
     *health = (dibs__serve_health){.checked_at = 0};
+    health->can_wait = dibsx_cond_init(&health->checked);
     pthread_mutex_init(&health->mutex, NULL);
 }
 
 void dibs__serve_health_fini(dibs__serve_health *health)
 {
     pthread_mutex_destroy(&health->mutex);
+    if (health->can_wait)
+        pthread_cond_destroy(&health->checked);
 }
 
 typedef struct check {
@@ -67,6 +71,24 @@ check_stores(dibs__serve_health *health, dibs_client *cl, dibs_client *data)
     health->healthy = rc == DIBS_OK;
     health->checked_at = dibsx_now();
     health->checking = false;
+    if (health->can_wait)
+        pthread_cond_broadcast(&health->checked);
+}
+
+/* Locks: mutex. */
+static bool is_old(const dibs__serve_health *health)
+{
+    return !health->checked_at ||
+           dibsx_now() >= dibsx_after_ms(health->checked_at, KEEP_MS);
+}
+
+/* Another thread checks. Locks: mutex, let go meanwhile. */
+static void await_check(dibs__serve_health *health)
+{
+    const dibsx_nsec until = dibsx_after_ms(dibsx_now(), WAIT_MS);
+
+    while (health->can_wait && health->checking && dibsx_now() < until)
+        dibsx_cond_wait(&health->checked, &health->mutex, until);
 }
 
 bool dibs__serve_health_ask(dibs__serve_health *health, dibs_client *cl,
@@ -75,9 +97,9 @@ bool dibs__serve_health_ask(dibs__serve_health *health, dibs_client *cl,
     bool healthy;
 
     pthread_mutex_lock(&health->mutex);
-    if (!health->checking &&
-        (!health->checked_at ||
-         dibsx_now() >= dibsx_after_ms(health->checked_at, KEEP_MS)))
+    if (is_old(health) && health->checking)
+        await_check(health);
+    else if (is_old(health))
         check_stores(health, cl, data);
     healthy = health->healthy;
     pthread_mutex_unlock(&health->mutex);

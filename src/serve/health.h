@@ -1,5 +1,6 @@
 /* health.h - the health of the store, checked at most once in five seconds for all
- * who ask, by one thread: the others hear what it was before. */
+ * who ask, by one thread. The others wait for it for a moment, and hear what it was before
+ * if the store takes longer. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_SERVE_HEALTH_H
 #define DIBS_SERVE_HEALTH_H
@@ -19,6 +20,8 @@ typedef struct dibs__serve_part {
 
 typedef struct dibs__serve_health {
     pthread_mutex_t mutex;
+    pthread_cond_t checked;
+    bool can_wait; /* for it; false: the system had no condition left */
     bool checking;
     dibsx_nsec checked_at; /* 0: never */
     bool healthy;
@@ -29,7 +32,7 @@ typedef struct dibs__serve_health {
 void dibs__serve_health_init(dibs__serve_health *health);
 void dibs__serve_health_fini(dibs__serve_health *health);
 
-/* Blocks for the store if nobody else does. `data` is the store of what is no lock, and a
+/* Blocks for the store if nobody else does, else for a second at most. `data` is the store of what is no lock, and a
  * part "data" if it is another. Not healthy before the first check has ended. */
 bool dibs__serve_health_ask(dibs__serve_health *health, dibs_client *cl,
                             dibs_client *data);

@@ -121,12 +121,21 @@ void dibs__serve_list_cursor(const dibs__serve_list *list,
              (long long)rank_of(list, row), name);
 }
 
+/* As a log or the page names it. */
+static bool is_named(const dibs_party *party, const char *q)
+{
+    char who[DIBS_NAME_MAX + 32];
+
+    snprintf(who, sizeof(who), "%s:%lld", party->host, (long long)party->pid);
+    return strcasestr(who, q) || strcasestr(party->label, q) ||
+           (party->identity && strcasestr(party->identity, q));
+}
+
 static bool has_text(const dibs_party *parties, size_t count, const char *q)
 {
-    for (size_t i = 0; i < count; i++) {
-        if (strcasestr(parties[i].host, q) || strcasestr(parties[i].label, q))
+    for (size_t i = 0; i < count; i++)
+        if (is_named(&parties[i], q))
             return true;
-    }
     return false;
 }
 

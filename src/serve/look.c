@@ -290,6 +290,17 @@ bool dibs__serve_picture_covers(const dibs__serve_picture *picture,
             strcmp(name, picture->rows[picture->count - 1]->name) <= 0);
 }
 
+bool dibs__serve_picture_tells(const dibs__serve_picture *picture,
+                               const char *name, dibsx_nsec since,
+                               const dibs_lease_info **info)
+{
+    if (picture->rc != DIBS_OK || picture->seen_at <= since ||
+        !dibs__serve_picture_covers(picture, name))
+        return false;
+    *info = dibs__serve_picture_find(picture, name);
+    return true;
+}
+
 bool dibs__serve_look_answered(dibs__serve_look *look)
 {
     bool answered;

@@ -94,6 +94,12 @@ dibs__serve_picture_find(const dibs__serve_picture *picture, const char *name);
 bool dibs__serve_picture_covers(const dibs__serve_picture *picture,
                                 const char *name);
 
+/* Whether it tells of the name as it was at some moment after `since`: `info` is its row, or
+ * NULL if the name was free. A failed scan tells nothing. */
+bool dibs__serve_picture_tells(const dibs__serve_picture *picture,
+                               const char *name, dibsx_nsec since,
+                               const dibs_lease_info **info);
+
 /* Whether the store has answered a scan yet. Until then the look does not rest. */
 bool dibs__serve_look_answered(dibs__serve_look *look);
 

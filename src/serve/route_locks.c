@@ -46,8 +46,8 @@ static bool ask_poll(dibs__http_exchange *ex, void *arg, bool over)
     char etag[DIBS__SERVE_ETAG_MAX];
     bool changed = false;
 
-    if (picture && picture->rc == DIBS_OK && picture->seen_at > pl->shown_at) {
-        info = dibs__serve_picture_find(picture, pl->name);
+    if (picture &&
+        dibs__serve_picture_tells(picture, pl->name, pl->shown_at, &info)) {
         dibs__serve_row_etag(info, etag);
         changed = strcmp(etag, pl->etag) != 0;
         if (changed)
@@ -99,11 +99,22 @@ static bool knows_it(const dibs__http_exchange *ex, const dibs_lease_info *info)
     return dibs__http_knows(ex, etag);
 }
 
+/* Whether pictures will tell of the name. */
+static bool is_looked_at(const shown *sh)
+{
+    dibs__serve *sv = dibs__http_arg(sh->ex);
+    dibs__serve_picture *picture = dibs__serve_look_take(&sv->look, 0);
+    bool covers = !picture || dibs__serve_picture_covers(picture, sh->name);
+
+    dibs__serve_picture_drop(picture);
+    return covers;
+}
+
 static bool answer_shown(const dibs_lease_info *info, void *arg)
 {
     const shown *sh = arg;
 
-    if (sh->wait_ms > 0 && knows_it(sh->ex, info))
+    if (sh->wait_ms > 0 && knows_it(sh->ex, info) && is_looked_at(sh))
         begin_poll(sh, info);
     else
         answer_row(sh->ex, sh->write, sh->name, info, 0);

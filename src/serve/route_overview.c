@@ -2,6 +2,7 @@
  * attention, and the jobs that are due next; and the history of one lock. Threads of the server. */
 /* SPDX-License-Identifier: MIT */
 #include "serve/ask.h"
+#include "serve/attention.h"
 #include "serve/daemon.h"
 #include "serve/job_row.h"
 #include "serve/routes.h"
@@ -9,13 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum {
-    CONTENDED_MAX = 10,
-    ATTENTION_MAX = 50,
-    NEXT_MAX = 10,
-    LONG_WAIT_MS = 60000,
-    LOOK_WAIT_MS = 1000
-};
+enum { CONTENDED_MAX = 10, NEXT_MAX = 10, LOOK_WAIT_MS = 1000 };
 
 void dibs__serve_get_history(dibs__http_exchange *ex)
 {
@@ -92,43 +87,29 @@ static void put_notice(dibsx_json *js, const char *kind, const char *name,
     dibsx_json_close(js, '}');
 }
 
-/* Returns how many notices there were. */
-static size_t put_row_notices(dibsx_json *js, const dibs_lease_info *row)
-{
-    const int64_t waited_ms = dibs__serve_row_waited_ms(row);
-    char detail[80], span[32];
-    size_t count = 0;
-
-    for (size_t i = 0; i < row->holder_count; i++) {
-        if (!row->holders[i].stale)
-            continue;
-        put_notice(js, "stale", row->name, row->holders[i].stale);
-        count++;
-        break;
-    }
-    if (waited_ms >= LONG_WAIT_MS) {
-        dibsx_duration_text(waited_ms, span, sizeof(span));
-        snprintf(detail, sizeof(detail), "a client has waited for %s", span);
-        put_notice(js, "long-wait", row->name, detail);
-        count++;
-    }
-    return count;
-}
-
 static void put_attention(dibsx_json *js, const dibs__serve_picture *picture)
 {
-    size_t count = 0;
+    char detail[80], span[32];
+    dibs__attention at = {.count = 0};
 
+    if (picture)
+        dibs__attention_find(&at, picture);
     dibsx_json_key(js, "attention");
     dibsx_json_open(js, '[');
     if (!picture || picture->rc != DIBS_OK)
         put_notice(js, "store", NULL,
                    picture ? picture->err.message
                            : "the store has not answered yet");
-    for (size_t i = 0; picture && i < picture->count && count < ATTENTION_MAX;
-         i++)
-        count += put_row_notices(js, picture->rows[i]);
+    for (size_t i = 0; i < at.count; i++) {
+        const dibs__notice *notice = &at.notices[i];
+
+        dibsx_duration_text(notice->waited_ms, span, sizeof(span));
+        snprintf(detail, sizeof(detail), "a client has waited for %s", span);
+        put_notice(js, notice->stale ? "stale" : "long-wait", notice->row->name,
+                   notice->stale ? notice->stale : detail);
+    }
     dibsx_json_close(js, ']');
+    dibsx_json_pair_uint(js, "attention_total", at.total);
 }
 
 /* The jobs that are due next, the first first. */

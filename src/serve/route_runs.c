@@ -31,7 +31,8 @@ typedef struct run_list {
     const char *job;   /* "": all */
     const char *state; /* "": all; "live": those that have not ended */
     int64_t limit;
-    bool begun; /* there is a cursor: */
+    int64_t latest; /* so many of each job, the newest */
+    bool begun;     /* there is a cursor: */
     int64_t after_us;
     char after_id[DIBS__RUN_ID_SIZE];
 } run_list;
@@ -67,7 +68,8 @@ static bool read_list(dibs__http_exchange *ex, run_list *list)
 
     *list = (run_list){.job = job ? job : "",
                        .state = state ? state : "",
-                       .limit = 100};
+                       .limit = 100,
+                       .latest = INT64_MAX};
     if (!is_state(list->state)) {
         (void)dibs__serve_refuse(ex, 400, "invalid",
                                  "?state= must be live, queued, active, ok, "
@@ -79,7 +81,8 @@ static bool read_list(dibs__http_exchange *ex, run_list *list)
                                  "?after= must be \"next\" of an answer");
         return false;
     }
-    return dibs__serve_ask_query(ex, "limit", 1, LIMIT_MAX, &list->limit);
+    return dibs__serve_ask_query(ex, "limit", 1, LIMIT_MAX, &list->limit) &&
+           dibs__serve_ask_query(ex, "latest", 1, LIMIT_MAX, &list->latest);
 }
 
 /* The newest first. */
@@ -117,7 +120,11 @@ sort_ids(const run_list *list, const dibs__board_picture *picture,
 
         if (*list->job && strcmp(list->job, row->state.job) != 0)
             continue;
-        for (size_t k = 0; k < row->run_count; k++)
+        /* The oldest come first. */
+        for (size_t k = row->run_count > (uint64_t)list->latest
+                            ? row->run_count - (size_t)list->latest
+                            : 0;
+             k < row->run_count; k++)
             if (is_after(list, &row->runs[k]))
                 ids[(*count)++] = &row->runs[k];
     }

@@ -139,7 +139,7 @@ const dibs__http_route dibs__serve_routes[] = {
     {"GET", "/v1/timeline", dibs__serve_get_timeline, READ,
      TAKES("board from to step_s")},
     {"GET", "/v1/runs", dibs__serve_get_runs, READ,
-     TAKES("board state limit after job")},
+     TAKES("board state limit after job latest")},
     {"GET", "/v1/runs/{run}", dibs__serve_get_run, READ, OF_BOARD},
     {"POST", "/v1/runs/{run}/cancel", dibs__serve_post_run_cancel, OPERATE,
      OF_BOARD},

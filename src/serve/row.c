@@ -147,6 +147,37 @@ void dibs__serve_row_json(dibsx_json *js, const dibs_lease_info *info,
                 least(info->waiter_count, parties_max), since_ms);
 }
 
+static uint32_t mix_text(uint32_t hash, const char *text, size_t max)
+{
+    for (size_t i = 0; i < max && text && text[i]; i++)
+        hash = (hash ^ (unsigned char)text[i]) * UINT32_C(16777619);
+    return hash * UINT32_C(16777619);
+}
+
+/* What a row shows of a party, but for its times. */
+static uint32_t party_hash(const dibs_party *party, uint32_t hash)
+{
+    const uint32_t flags = (party->stale ? 1U : 0U) | (party->claim ? 2U : 0U) |
+                           (party->left ? 4U : 0U);
+
+    hash = mix_text(hash, party->owner, 8);
+    hash = mix_text(hash, party->mode, SIZE_MAX);
+    hash = (hash ^ flags) * UINT32_C(16777619);
+    return (hash ^ party->permits) * UINT32_C(16777619);
+}
+
+/* The parties in any order. */
+static uint32_t row_hash(const dibs_lease_info *info)
+{
+    uint32_t sum = 0;
+
+    for (size_t i = 0; i < info->holder_count; i++)
+        sum += party_hash(&info->holders[i], UINT32_C(2166136261));
+    for (size_t i = 0; i < info->waiter_count; i++)
+        sum += party_hash(&info->waiters[i], UINT32_C(2166136262));
+    return sum;
+}
+
 void dibs__serve_row_etag(const dibs_lease_info *info,
                           char out[DIBS__SERVE_ETAG_MAX])
 {
@@ -157,9 +188,9 @@ void dibs__serve_row_etag(const dibs_lease_info *info,
             fence = info->holders[i].fence;
     }
     if (info)
-        snprintf(out, DIBS__SERVE_ETAG_MAX, "\"%llu-%zu-%zu\"",
+        snprintf(out, DIBS__SERVE_ETAG_MAX, "\"%llu-%zu-%zu-%08x\"",
                  (unsigned long long)fence, info->waiter_count,
-                 info->holder_count);
+                 info->holder_count, row_hash(info));
     else
         snprintf(out, DIBS__SERVE_ETAG_MAX, "\"free\"");
 }

@@ -1,5 +1,6 @@
 """`dibs serve`: start, probes, tokens and roles, requests that are refused, reload, drain."""
 # SPDX-License-Identifier: MIT
+import concurrent.futures
 import contextlib
 import json
 import os
@@ -9,6 +10,7 @@ import socket
 import sqlite3
 import subprocess
 import tempfile
+import time
 import unittest
 
 from runtools import DIBS, PATIENCE, UNAVAIL, NotInTime, main, span, wait_until
@@ -244,6 +246,23 @@ class Lives(unittest.TestCase):
         self.assertEqual(daemon.get("/livez", role=None).status, 200)
         daemon.process.send_signal(signal.SIGTERM)
         self.assertEqual(daemon.process.wait(PATIENCE), -signal.SIGTERM)
+
+    def test_many_ask_for_health_at_once(self):
+        """One checks the store. The others wait for it: there is no answer from before."""
+        daemon = self.start()
+        store = sqlite3.connect(daemon.url.removeprefix("sqlite:"), isolation_level=None)
+        self.addCleanup(store.close)
+        store.execute("BEGIN IMMEDIATE")
+        from_s = time.monotonic()
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:
+            asked = [pool.submit(daemon.get, "/healthz", role=None) for _ in range(4)]
+            early = concurrent.futures.wait(asked, 0.5, concurrent.futures.FIRST_COMPLETED).done
+            store.execute("ROLLBACK")
+            took_s = time.monotonic() - from_s
+            answers = [done.result(PATIENCE).status for done in asked]
+        if took_s > 0.9:
+            raise NotInTime(f"the file was locked for {took_s:.1f} s")
+        self.assertEqual((len(early), answers), (0, [200] * 4))
 
     def test_without_a_store(self):
         with socket.socket() as sock:

@@ -344,6 +344,13 @@ class Jobs(ServeCase):
         row = wait_until(lambda: next((row for row in self.daemon.get("/v1/jobs", query={"prefix": "fails"}).json["items"]
                                        if row["last"] == run), None), "the run in the list of jobs")
         self.assertEqual(row["run_count"], job["run_count"])
+        # Of each job the newest, so that a job with many runs hides no other.
+        newest = self.start("fails")
+        self.await_run(newest, "FAILED")
+        latest = {"latest": 1, "limit": 1000}
+        wait_until(lambda: [item["id"] for item in self.daemon.get("/v1/runs", query=latest).json["items"] if item["job"] == "fails"] == [newest],
+                   "the newest alone in the list")
+        self.assert_problem(self.daemon.get("/v1/runs", query={"latest": 0}), 400, "invalid")
 
     def test_bookmark(self):
         run = self.start("graph")

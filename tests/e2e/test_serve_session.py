@@ -264,8 +264,12 @@ class Leases(SessionCase):
         # The same again changes nothing, and the PUT is still of this lease.
         self.assertEqual(self.convert(first, "a", "exclusive")["fence"], writer["fence"])
         self.assertEqual(self.put(first, "a", mode="shared")["fence"], writer["fence"])
+        lock = "/v1/locks/" + self.name()
+        known = self.daemon.get(lock).headers["ETag"]
         lowered = self.convert(first, "a", "shared")
         self.assertEqual((lowered["mode"], lowered["fence"]), ("shared", writer["fence"]))
+        # The fence stays, and the answer is another all the same.
+        self.assertEqual(self.daemon.get(lock, headers={"If-None-Match": known}).status, 200)
         self.put(second, "d", mode="shared")
         adopt = {"name": self.name(), "mode": "shared"}
         third = self.open(adopt=[{**adopt, "id": "old", "token": reader["token"]}, {**adopt, "id": "new", "token": lowered["token"]}])

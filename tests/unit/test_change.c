@@ -127,12 +127,34 @@ static void removed_rows(void **state)
     dibs__hub_fini(&hub);
 }
 
+static void a_picture_tells_of_what_it_covers(void **state)
+{
+    const dibs_lease_info *info = NULL;
+    scene sc;
+
+    (void)state;
+    make(&sc, "bd", false);
+    sc.picture.seen_at = 5;
+    assert_true(dibs__serve_picture_tells(&sc.picture, "b", 4, &info));
+    assert_ptr_equal(info, &sc.infos[0]);
+    assert_true(dibs__serve_picture_tells(&sc.picture, "c", 4, &info));
+    assert_null(info);
+    /* It may be held: the picture does not reach so far. */
+    assert_false(dibs__serve_picture_tells(&sc.picture, "e", 4, &info));
+    assert_false(dibs__serve_picture_tells(&sc.picture, "b", 5, &info));
+    sc.picture.complete = true;
+    assert_true(dibs__serve_picture_tells(&sc.picture, "e", 4, &info));
+    sc.picture.rc = DIBS_UNAVAIL;
+    assert_false(dibs__serve_picture_tells(&sc.picture, "b", 4, &info));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(whole_pictures),
         cmocka_unit_test(names_behind_the_end_of_a_picture),
         cmocka_unit_test(removed_rows),
+        cmocka_unit_test(a_picture_tells_of_what_it_covers),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,6 +2,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/buf.h"
 #include "serve/address.h"
+#include "serve/attention.h"
 #include "serve/audit.h"
 #include "serve/class.h"
 #include "serve/gate.h"
@@ -260,9 +261,110 @@ static void rows_are_whole_copies(void **state)
     assert_null(strstr(dibsx_buf_text(&out), "012345678"));
     assert_non_null(strstr(dibsx_buf_text(&out), "\"left_ms\":0,"));
     dibs__serve_row_etag(copy, etag);
-    assert_string_equal(etag, "\"7-0-1\"");
+    assert_memory_equal(etag, "\"7-0-1-", strlen("\"7-0-1-"));
     dibsx_buf_fini(&out);
     dibsx_free(copy);
+}
+
+/* Whether the ETag of the row is another one than `was`, which becomes it. */
+static bool
+has_new_etag(const dibs_lease_info *info, char was[DIBS__SERVE_ETAG_MAX])
+{
+    char etag[DIBS__SERVE_ETAG_MAX];
+    bool is_new;
+
+    dibs__serve_row_etag(info, etag);
+    is_new = strcmp(etag, was) != 0;
+    memcpy(was, etag, sizeof(etag));
+    return is_new;
+}
+
+/* What a row shows changes its ETag, but for times and the order of parties. */
+static void an_etag_sees_what_a_row_shows(void **state)
+{
+    dibs_party holders[2] = {
+        {.owner = "0123456789", .mode = "shared", .permits = 1, .fence = 7},
+        {.owner = "abcdef0123", .mode = "shared", .permits = 1, .fence = 6}};
+    dibs_party waiter = {.owner = "feedfeed00", .mode = "exclusive"};
+    const dibs_party first = holders[0];
+    dibs_lease_info info = {.name = "name",
+                            .holders = holders,
+                            .holder_count = 2,
+                            .waiters = &waiter,
+                            .waiter_count = 1};
+    char etag[DIBS__SERVE_ETAG_MAX] = "";
+
+    (void)state;
+    assert_true(has_new_etag(&info, etag));
+    holders[0].left_ms = waiter.age_ms = 5;
+    assert_false(has_new_etag(&info, etag));
+    holders[0] = holders[1];
+    holders[1] = first;
+    assert_false(has_new_etag(&info, etag));
+    holders[1].mode = "exclusive";
+    assert_true(has_new_etag(&info, etag));
+    holders[0].stale = "it is gone";
+    assert_true(has_new_etag(&info, etag));
+    holders[0].left = true;
+    assert_true(has_new_etag(&info, etag));
+    holders[0].claim = true;
+    assert_true(has_new_etag(&info, etag));
+    holders[0].permits = 2;
+    assert_true(has_new_etag(&info, etag));
+    waiter.owner = "0badcafe00";
+    assert_true(has_new_etag(&info, etag));
+    info.waiters = holders;
+    info.holders = &waiter;
+    info.waiter_count = 2;
+    info.holder_count = 1;
+    assert_true(has_new_etag(&info, etag));
+}
+
+enum { NEEDY = 120 };
+
+/* A picture of names of which the last is stale and the others wait the longer, the later
+ * they come. */
+typedef struct needy {
+    dibs_party holder, waiters[NEEDY];
+    dibs_lease_info infos[NEEDY], *rows[NEEDY];
+    dibs__serve_picture picture;
+} needy;
+
+static void make_needy(needy *nd)
+{
+    *nd = (needy){.holder = {.owner = "1", .stale = "it is gone"}};
+    for (size_t i = 0; i < NEEDY; i++) {
+        nd->waiters[i].age_ms = DIBS__LONG_WAIT_MS - 10 + (int64_t)i;
+        nd->infos[i] = (dibs_lease_info){.name = "n",
+                                         .waiters = &nd->waiters[i],
+                                         .waiter_count = 1};
+        nd->rows[i] = &nd->infos[i];
+    }
+    nd->infos[NEEDY - 1].holders = &nd->holder;
+    nd->infos[NEEDY - 1].holder_count = 1;
+    nd->picture = (dibs__serve_picture){.rows = nd->rows, .count = NEEDY};
+}
+
+/* However many wait for long, they hide neither who is gone nor who waits longest. */
+static void what_needs_a_look_most_comes_first(void **state)
+{
+    dibs__attention at;
+    needy nd;
+
+    (void)state;
+    make_needy(&nd);
+    dibs__attention_find(&at, &nd.picture);
+    /* The first ten have not waited for so long. */
+    assert_int_equal(at.total, 1 + NEEDY - 10);
+    assert_int_equal(at.count, DIBS__ATTENTION_MAX);
+    assert_string_equal(at.notices[0].stale, "it is gone");
+    for (size_t i = 1; i < at.count; i++) {
+        assert_null(at.notices[i].stale);
+        assert_ptr_equal(at.notices[i].row, &nd.infos[NEEDY - i]);
+    }
+    nd.picture.count = 10;
+    dibs__attention_find(&at, &nd.picture);
+    assert_int_equal(at.count + at.total, 0);
 }
 
 static void classes_of_names(void **state)
@@ -421,7 +523,39 @@ static void lists_go_on_after_a_row(void **state)
     assert_false(dibs__serve_list_after(&list, "x.61"));
 }
 
-/* The names of a page, and the cursor behind it. */
+/* A holder or waiter is found as logs and pages name it. */
+static void lists_find_who_holds(void **state)
+{
+    static const struct {
+        const char *q;
+        bool found;
+    } cases[] = {{"web1:4711", true}, {"4711", true},   {"WEB1", true},
+                 {"nightly", true},   {"main", true},   {"name", true},
+                 {"web2", false},     {":47111", false}};
+    dibs_party holder = {.host = "web1", .pid = 4711, .label = "nightly"},
+               waiter = {.host = "h", .label = "", .identity = "main"};
+    dibs_lease_info row = {.name = "the-name",
+                           .holders = &holder,
+                           .holder_count = 1,
+                           .waiters = &waiter,
+                           .waiter_count = 1};
+    dibs_lease_info *rows[] = {&row};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        dibs__serve_list list = {.limit = 2,
+                                 .prefix = "",
+                                 .q = cases[i].q,
+                                 .state = ""};
+        dibs__serve_pick pick;
+
+        assert_int_equal(dibs__serve_list_pick(&list, rows, 1, &pick, NULL),
+                         DIBS_OK);
+        assert_int_equal(pick.total, cases[i].found ? 1 : 0);
+        dibs__serve_pick_fini(&pick);
+    }
+}
+
 /* A store in which nobody holds anything has no rows at all. */
 static void lists_may_be_empty(void **state)
 {
@@ -435,6 +569,7 @@ static void lists_may_be_empty(void **state)
     dibs__serve_pick_fini(&pick);
 }
 
+/* The names of a page, and the cursor behind it. */
 static const char *
 read_page(dibs__serve_list *list, dibs_lease_info *const *rows, size_t count)
 {
@@ -786,6 +921,7 @@ static void test_quota(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(lists_find_who_holds),
         cmocka_unit_test(lists_may_be_empty),
         cmocka_unit_test(test_networks),
         cmocka_unit_test(test_only_trusted_proxies_name_their_clients),
@@ -797,6 +933,8 @@ int main(void)
         cmocka_unit_test(failures_are_counted_by_address),
         cmocka_unit_test(every_status_has_a_problem),
         cmocka_unit_test(rows_are_whole_copies),
+        cmocka_unit_test(an_etag_sees_what_a_row_shows),
+        cmocka_unit_test(what_needs_a_look_most_comes_first),
         cmocka_unit_test(classes_of_names),
         cmocka_unit_test(classes_by_rules),
         cmocka_unit_test(causes_are_split),

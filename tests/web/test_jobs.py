@@ -192,6 +192,14 @@ class Jobs(unittest.TestCase):
         self.assertEqual((self.cells("true"), self.cells("x.classList.contains('here')"), self.cells("x.tabIndex === 0")), (168, 1, 1))
         self.assertRegex(self.browser.run("return document.querySelector('.week .hue.bad').title"), r"\d failed")
         self.fits()
+        # By keys from an hour to a run in it.
+        self.browser.run("document.querySelector('.week .hue.bad').click()")
+        self.browser.await_("return document.querySelector('.lanes svg a')", "the runs of the hour")
+        self.browser.run("document.querySelector('.lanes svg a').focus()")
+        self.browser.press("enter")
+        self.assertTrue(self.shown_run())
+        self.show("#/jobs?week=now")
+        self.browser.await_("return document.querySelector('.week .hue.bad em')", "the run that failed")
         # Another week has its own address.
         self.browser.click_text("Later ›")
         self.browser.await_("return document.querySelector('.week') && [...document.querySelectorAll('.week [role=gridcell]')].filter(x => x.innerText.startsWith('+')).length >= 167", "ticks in each hour")

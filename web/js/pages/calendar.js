@@ -20,11 +20,12 @@ export function timeline(got) {
   if (!names.length) return empty('Nothing in this time.');
   const bar = r => { const a = Math.max(0, x(r.begun_at || r.made_at)), b = r.ended_at ? x(r.ended_at) : r.begun_at ? here : a; return { x: a, width: Math.max(2.5, b - a) }; };
   return h('div', { class: 'lanes' }, h('div', {}, names.map(name => h('a', { href: to('jobs', name), text: name, title: name }))),
-    h('div', {}, s('svg', { class: 'gantt jobtime', viewBox: `0 0 ${WIDE} ${H}`, preserveAspectRatio: 'none', vars: { '--h': H + 'px' }, role: 'img', 'aria-label': `${many(got.runs.length, 'run')}, ${many(got.ticks.length, 'tick')}` },
+    h('div', {}, s('svg', { class: 'gantt jobtime', viewBox: `0 0 ${WIDE} ${H}`, preserveAspectRatio: 'none', vars: { '--h': H + 'px' }, role: 'group', 'aria-label': `${many(got.runs.length, 'run')}, ${many(got.ticks.length, 'tick')}` },
       marks.map(at => s('line', { class: 'grid', x1: x(at), x2: x(at), y1: 0, y2: H })),
       got.ticks.map(t => s('rect', { class: 'tick', x: x(t.at), y: lane.get(t.job) + 9, width: 2, height: 10 }, s('title', { text: `${t.job} is due ${moment(t.at)}` }))),
-      got.runs.map(r => s('rect', { class: 'is ' + shade(r.state), ...bar(r), y: lane.get(r.job) + 6, height: 16, rx: 2, onclick: () => { location.hash = to('runs', r.id); } },
-        s('title', { text: `${r.id}: ${r.state.toLowerCase()} ${moment(r.begun_at || r.made_at)}` }))),
+      // Keys reach each of a few runs; of many, those of an hour of the week.
+      got.runs.map(r => s('a', { href: to('runs', r.id), tabindex: got.runs[99] ? -1 : 0 }, s('title', { text: `${r.id}: ${r.state.toLowerCase()} ${moment(r.begun_at || r.made_at)}` }),
+        s('rect', { class: 'is ' + shade(r.state), ...bar(r), y: lane.get(r.job) + 6, height: 16, rx: 2 }))),
       s('line', { class: 'here', x1: here, x2: here, y1: 0, y2: H })),
     h('div', { class: 'axis' }, marks.map(at => h('span', { text: whole > DAY ? moment(at).slice(0, -3) : hour(at) })))));
 }

@@ -12,12 +12,11 @@ const SERIES = 'held,waiting,granted,wait_p50_ms,wait_p95_ms,wait_p99_ms';
 /* The daemon counts waits in whole milliseconds. */
 const ms = v => (v <= 1 ? '≤1ms' : span(v));
 const sum = (rows, key) => rows.reduce((n, row) => n + row[key], 0);
-const NUMBERS = ['', 'One thing needs', ...['Two', 'Three', 'Four', 'Five', 'Six', 'Seven', 'Eight', 'Nine'].map(n => n + ' things need')];
 const WORDS = { store: 'The store is away', stale: 'Holder seems to be gone', 'long-wait': 'Long wait' };
 
 /* What went wrong elsewhere. Asked for less often: the store reads each queue and run. A part that could not be
  * read is as it was, and is named: without it nobody knows that all is quiet. */
-const PARTS = { queues: 'v1/queues?limit=200', breakers: 'v1/breakers?limit=200', runs: 'v1/runs?limit=100', jobs: 'v1/jobs?sort=next&limit=8' };
+const PARTS = { queues: 'v1/queues?limit=200', breakers: 'v1/breakers?limit=200', runs: 'v1/runs?latest=3&limit=1000', jobs: 'v1/jobs?sort=next&limit=8' };
 const parts = {};
 const beyond = sparing(async () => {
   const unread = [];
@@ -41,21 +40,22 @@ function troubles({ queues, breakers, runs, unread }, up) {
     ...(up && unread.length ? [{ icon: 'warn', href: '#/', word: 'Not read', text: unread.map(u => u.key).sort().join(', '), sub: unread[0].why }] : [])];
 }
 
-/* Circles first: they do not end by themselves; nor is a wait in one told twice. */
+/* Circles first: they do not end by themselves; nor is a wait in one told twice. Long waits last: most end. */
 function attention(o, waits, more) {
   const stuck = new Set((waits?.circles || []).flat().map(l => l.wants));
   const circles = (waits?.circles || []).map(links => ({
     bad: true, icon: 'waits', href: '#/waits', word: 'Deadlock', since: Math.max(...links.map(l => l.waited_ms)),
     text: `${[...new Set(links.map(l => l.who))].join(' and ')} wait for each other`, sub: links.map(l => l.holds).join(', '),
   }));
+  const late = a => a.word === WORDS['long-wait'];
   return [...circles, ...o.attention.filter(a => a.kind !== 'long-wait' || !stuck.has(a.name)).map(a => ({
     bad: a.kind === 'store', icon: a.kind === 'store' ? 'warn' : 'locks', href: a.name ? to('locks', a.name) : '#/', word: WORDS[a.kind] || a.kind, text: a.name || WORDS[a.kind] || a.kind, sub: a.detail,
-  })), ...troubles(more, o.store.up)];
+  })), ...troubles(more, o.store.up)].sort((a, b) => late(a) - late(b));
 }
 
 function headline(o, things) {
   if (!o.store.up) return 'The store is away.';
-  if (things.length) return `${NUMBERS[things.length] || count(things.length) + ' things need'} a look.`;
+  if (things.length) return things[1] ? count(things.length) + ' things need a look.' : 'One thing needs a look.';
   return o.counts.names ? 'All quiet.' : 'Nobody holds anything.';
 }
 
@@ -148,7 +148,7 @@ export default function overview() {
     text(view.name, headline(o, things));
     text(lead, c.names ? `${many(c.held, 'name')} held, ${count(c.waiters)} waiting for ${many(c.wanted, 'name')}.${o.complete ? '' : ' There are more names than are listed.'}`
       : 'dibs run nightly-backup -- ./backup.sh takes the first lock.');
-    each(look, things.slice(0, 12), a => a.word + a.text, thing, retell);
+    each(look, things.slice(0, 60), a => a.word + a.text, thing, retell);
     const recent = key => series && series.items.length > 1 && spark(series.items.slice(-60).map(p => Math.max(0, p[key])), key === 'waiting' ? 'wait' : '');
     held.show(count(c.held), recent('held') || many(c.names, 'name'));
     waiting.show(count(c.waiters), recent('waiting') || (c.wanted ? 'for ' + many(c.wanted, 'name') : 'nobody'));
