@@ -17,7 +17,7 @@ enum {
     LEAVE_MS = 1000 /* what cannot be written, when the node should stop */
 };
 
-#define YEAR_MS (INT64_C(366) * 24 * 3600 * 1000)
+#define MONTH_MS (INT64_C(31) * 24 * 3600 * 1000)
 
 size_t dibs__node_busy(const dibs__node *node)
 {
@@ -193,18 +193,19 @@ static void read_task(dibs__node *node, dibs__node_task *task)
 }
 
 /* Output goes with its run, which is kept from its end on. Where no other attempt can follow,
- * the run ends with this one; other runs have time until their limit. */
+ * the run ends with this one; other runs have time until their limit, or for a month if they
+ * have none: whatever the cleanup does not find goes then. */
 static int64_t output_ttl_ms(dibs__node *node, const dibs__node_task *task)
 {
     const dibs__job *job = task->job;
-    int64_t left_ms = YEAR_MS;
+    int64_t left_ms = MONTH_MS;
 
     if (task->over && job->step_count == 1 &&
         task->step->work.retry.attempts == 1)
         return job->history.keep_ms;
     if (task->end_by_us)
         left_ms = (task->end_by_us - dibs__node_now_us(node)) / 1000;
-    left_ms = left_ms > YEAR_MS ? YEAR_MS : left_ms;
+    left_ms = left_ms > MONTH_MS ? MONTH_MS : left_ms;
     return job->history.keep_ms + (left_ms > 0 ? left_ms : 0);
 }
 
