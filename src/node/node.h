@@ -50,6 +50,9 @@ typedef struct dibs__node_opts {
                                    behind, after a step back; may be NULL */
 } dibs__node_opts;
 
+/* Whether the lock of a sweep has this name, behind the prefix. */
+bool dibs__sweep_is_name(const char *name);
+
 /* Runs a node that executes commands (node_command.c; it is not in libdibs). DIBS_OK: it was to stop, and nothing of it runs any more. */
 DIBS_MUST_CHECK dibs_status dibs__node_run(const dibs__node_opts *opts,
                                            dibs_error *err);

@@ -34,6 +34,14 @@ static const sweep sweeps[] = {
      dibs__sweep_trim},
 };
 
+bool dibs__sweep_is_name(const char *name)
+{
+    for (size_t i = 0; i < sizeof(sweeps) / sizeof(sweeps[0]); i++)
+        if (strcmp(name, sweeps[i].name) == 0)
+            return true;
+    return false;
+}
+
 /* The sweep of one index in one look. */
 typedef struct pass {
     const sweep *s;
