@@ -54,6 +54,21 @@ size_t dibsx_utf8_len(const unsigned char *at, size_t len)
     return 0;
 }
 
+const char *dibsx_text_flaw(const char *text)
+{
+    const unsigned char *at = (const unsigned char *)text;
+    size_t left = strlen(text), len;
+
+    for (; left > 0; at += len, left -= len) {
+        if (at[0] < 0x20 || at[0] == 0x7F)
+            return "has a control character in it";
+        len = dibsx_utf8_len(at, left);
+        if (len == 0)
+            return "is not UTF-8; convert it first, as iconv does";
+    }
+    return NULL;
+}
+
 size_t dibsx_digits(uint64_t number, char out[DIBSX_DIGITS_SIZE])
 {
     char digits[DIBSX_DIGITS_SIZE];

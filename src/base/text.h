@@ -23,6 +23,10 @@ bool dibsx_has_word(const char *words, const char *word, size_t len);
  * beyond U+10FFFF are none. */
 size_t dibsx_utf8_len(const unsigned char *at, size_t len);
 
+/* The rest of a sentence about a text that is not UTF-8, or has a control character (below
+ * space, or delete); NULL: it is in order. */
+const char *dibsx_text_flaw(const char *text);
+
 /* Appends text with control characters, and bytes that are not UTF-8, as '?', so
  * that text from elsewhere cannot drive a terminal. */
 void dibsx_text_clean(dibsx_buf *buf, const char *text);

@@ -103,7 +103,8 @@ static void test_rows_are_whole(void **state)
         assert_int_equal(option->metavar != NULL, valued);
         assert_int_equal(option->choices != NULL, option->type == DIBS__CHOICE);
         assert_int_equal(option->help[strlen(option->help) - 1], '.');
-        if (option->type == DIBS__INT || option->type == DIBS__DURATION)
+        if (option->type == DIBS__INT || option->type == DIBS__DURATION ||
+            option->type == DIBS__BEGIN)
             assert_true(option->max > option->min);
         /* Only argv lives long enough for all of them. */
         if (option->many)
