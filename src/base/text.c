@@ -4,6 +4,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/text.h"
 #include <string.h>
+#include <strings.h>
 
 int dibsx_hex_value(char digit)
 {
@@ -14,6 +15,20 @@ int dibsx_hex_value(char digit)
     if (digit >= 'A' && digit <= 'F')
         return digit - 'A' + 10;
     return -1;
+}
+
+bool dibsx_flag_read(const char *word, bool *on)
+{
+    static const char *const words[] = {"no",  "yes", "false", "true",
+                                        "off", "on",  "0",     "1"};
+
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        if (strcasecmp(word, words[i]) == 0) {
+            *on = i % 2 == 1;
+            return true;
+        }
+    }
+    return false;
 }
 
 /* The bytes that may follow a lead byte: how many in all, and the bounds of the

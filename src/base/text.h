@@ -18,6 +18,9 @@ size_t dibsx_digits(uint64_t number, char out[DIBSX_DIGITS_SIZE]);
 /* Whether `words` ("open closed", a space between two) has this one of `len` bytes. */
 bool dibsx_has_word(const char *words, const char *word, size_t len);
 
+/* Whether the word is yes, true, on or 1, or their opposites, in any case; *on says which. */
+bool dibsx_flag_read(const char *word, bool *on);
+
 /* The length of the UTF-8 character at `at`, of which `len` bytes (at least one)
  * may be read; 0 when there is none: overlong forms, surrogates and what is
  * beyond U+10FFFF are none. */

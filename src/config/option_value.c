@@ -35,13 +35,12 @@ bool dibs__list_has(const char *list, char between, const char *word,
 static dibs_status
 check_flag(const char *text, const char *name, int64_t *number, dibs_error *err)
 {
-    if (dibs__list_has("true,yes,on,1", ',', text, strlen(text)))
-        *number = 1;
-    else if (dibs__list_has("false,no,off,0", ',', text, strlen(text)))
-        *number = 0;
-    else
-        return dibsx_fail(err, DIBS_INVALID, "%s: '%s' is not yes or no", name,
-                          text);
+    bool on = false;
+
+    if (!dibsx_flag_read(text, &on))
+        return dibsx_fail(err, DIBS_INVALID,
+                          "%s: '%s' is not yes, no, true or false", name, text);
+    *number = on;
     return DIBS_OK;
 }
 

@@ -5,6 +5,7 @@
 #include "cli/options.h"
 #include "cli/parse.h"
 #include "cli/synonyms.h"
+#include "config/option_value.h"
 #include "config/settings.h"
 #include "unit.h"
 
@@ -368,6 +369,27 @@ static const char *suggested(const char *typed)
     return sg.best;
 }
 
+/* As YAML and other programs write it. */
+static void test_flags_in_any_case(void **state)
+{
+    static const char *const on[] = {"yes", "True", "ON", "1"};
+    static const char *const off[] = {"No", "FALSE", "off", "0"};
+    static const char *const none[] = {"", "y", "perhaps", "yes "};
+    dibs_error err = {0};
+    bool is_on = false;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(on); i++) {
+        assert_int_equal(dibs__flag_parse(on[i], "X", &is_on, NULL), DIBS_OK);
+        assert_true(is_on);
+        assert_int_equal(dibs__flag_parse(off[i], "X", &is_on, NULL), DIBS_OK);
+        assert_false(is_on);
+        assert_int_equal(dibs__flag_parse(none[i], "X", &is_on, &err),
+                         DIBS_INVALID);
+    }
+    assert_string_equal(err.message, "X: 'yes ' is not yes, no, true or false");
+}
+
 static void test_suggestions(void **state)
 {
     (void)state;
@@ -430,6 +452,7 @@ int main(void)
         cmocka_unit_test(test_what_was_not_given),
         cmocka_unit_test(test_what_is_given_again),
         cmocka_unit_test(test_precedence),
+        cmocka_unit_test(test_flags_in_any_case),
         cmocka_unit_test(test_suggestions),
         cmocka_unit_test(test_synonyms),
     };
