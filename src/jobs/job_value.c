@@ -295,11 +295,6 @@ dibs__key_read(const dibs__key *row, const char *text,
     }
 }
 
-bool dibs__key_is_scalar(const dibs__key *row)
-{
-    return row->type <= DIBS__KEY_CHOICE;
-}
-
 /* ---- defaults */
 
 static size_t value_size(dibs__key_type type)
