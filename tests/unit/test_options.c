@@ -2,6 +2,7 @@
  */
 /* SPDX-License-Identifier: MIT */
 #include "base/suggest.h"
+#include "cli/docs.h"
 #include "cli/options.h"
 #include "cli/parse.h"
 #include "cli/synonyms.h"
@@ -230,6 +231,39 @@ parse(dibs__command *cmd, dibs_error *err, const char *const *words)
 #define PARSE(cmd, err, ...)                                                   \
     parse(cmd, err, (const char *const[]){"dibs", __VA_ARGS__, NULL})
 
+/* Help says each exit code of a verb once: a meaning of its own beside that of all verbs. */
+static void test_exit_codes_stand_once(void **state)
+{
+    (void)state;
+    for (size_t v = 0; v < dibs__verb_count; v++) {
+        const char *text, *line, *rest, *other;
+        size_t len, other_len;
+        dibsx_buf exits;
+
+        if (!dibs__verbs[v]->run)
+            continue;
+        dibsx_buf_init(&exits, DIBS__DOC_MAX);
+        dibs__verb_exits(&exits, dibs__verbs[v]);
+        text = dibsx_buf_text(&exits);
+        while (dibs__next_line(&text, &line, &len)) {
+            size_t code = strcspn(line, " ") + 1;
+
+            rest = text;
+            while (dibs__next_line(&rest, &other, &other_len))
+                assert_int_not_equal(strncmp(line, other, code), 0);
+        }
+        if (strcmp(dibs__verbs[v]->name, "join") == 0)
+            assert_non_null(strstr(dibsx_buf_text(&exits),
+                                   "64 the name is a barrier or a latch; or "
+                                   "the command line is wrong\n"));
+        if (strcmp(dibs__verbs[v]->name, "queue push") == 0)
+            assert_non_null(strstr(dibsx_buf_text(&exits),
+                                   "69 the store is out of reach; the item may "
+                                   "be there\n"));
+        dibsx_buf_fini(&exits);
+    }
+}
+
 static void test_forms(void **state)
 {
     dibs__command cmd;
@@ -446,6 +480,7 @@ int main(void)
         cmocka_unit_test(test_verbs_ask_for_options),
         cmocka_unit_test(test_headings),
         cmocka_unit_test(test_verbs_are_whole),
+        cmocka_unit_test(test_exit_codes_stand_once),
         cmocka_unit_test(test_forms),
         cmocka_unit_test(test_tail_is_left_alone),
         cmocka_unit_test(test_operands_that_look_like_options),
