@@ -4,6 +4,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/text.h"
 #include <string.h>
+#include <strings.h>
 
 int dibsx_hex_value(char digit)
 {
@@ -14,6 +15,20 @@ int dibsx_hex_value(char digit)
     if (digit >= 'A' && digit <= 'F')
         return digit - 'A' + 10;
     return -1;
+}
+
+bool dibsx_flag_read(const char *word, bool *on)
+{
+    static const char *const words[] = {"no",  "yes", "false", "true",
+                                        "off", "on",  "0",     "1"};
+
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        if (strcasecmp(word, words[i]) == 0) {
+            *on = i % 2 == 1;
+            return true;
+        }
+    }
+    return false;
 }
 
 /* The bytes that may follow a lead byte: how many in all, and the bounds of the
@@ -52,6 +67,21 @@ size_t dibsx_utf8_len(const unsigned char *at, size_t len)
             return follows(at, len, &forms[i]) ? forms[i].len : 0;
     }
     return 0;
+}
+
+const char *dibsx_text_flaw(const char *text)
+{
+    const unsigned char *at = (const unsigned char *)text;
+    size_t left = strlen(text), len;
+
+    for (; left > 0; at += len, left -= len) {
+        if (at[0] < 0x20 || at[0] == 0x7F)
+            return "has a control character in it";
+        len = dibsx_utf8_len(at, left);
+        if (len == 0)
+            return "is not UTF-8; convert it first, as iconv does";
+    }
+    return NULL;
 }
 
 size_t dibsx_digits(uint64_t number, char out[DIBSX_DIGITS_SIZE])

@@ -18,10 +18,17 @@ size_t dibsx_digits(uint64_t number, char out[DIBSX_DIGITS_SIZE]);
 /* Whether `words` ("open closed", a space between two) has this one of `len` bytes. */
 bool dibsx_has_word(const char *words, const char *word, size_t len);
 
+/* Whether the word is yes, true, on or 1, or their opposites, in any case; *on says which. */
+bool dibsx_flag_read(const char *word, bool *on);
+
 /* The length of the UTF-8 character at `at`, of which `len` bytes (at least one)
  * may be read; 0 when there is none: overlong forms, surrogates and what is
  * beyond U+10FFFF are none. */
 size_t dibsx_utf8_len(const unsigned char *at, size_t len);
+
+/* The rest of a sentence about a text that is not UTF-8, or has a control character (below
+ * space, or delete); NULL: it is in order. */
+const char *dibsx_text_flaw(const char *text);
 
 /* Appends text with control characters, and bytes that are not UTF-8, as '?', so
  * that text from elsewhere cannot drive a terminal. */

@@ -18,6 +18,9 @@ void dibs__help_overview(dibsx_buf *out, const dibs__colours *colours);
 void dibs__help_verb(dibsx_buf *out, const dibs__verb *verb,
                      const dibs__colours *colours);
 
+/* The exit codes of a verb and those that all have: a line for each code. */
+void dibs__verb_exits(dibsx_buf *out, const dibs__verb *verb);
+
 /* Words of `text` in lines of at most 79 columns, `indent` spaces before each
  * but the first, which begins at column `at`. */
 void dibs__wrap(dibsx_buf *out, const char *text, size_t indent, size_t at);

@@ -172,11 +172,45 @@ static void paragraphs(dibsx_buf *out, const char *text)
     }
 }
 
+/* The line of an exit code, which is the first word; NULL: there is none. */
+static const char *
+find_exit(const char *text, const char *code, size_t code_len, size_t *len)
+{
+    const char *line;
+
+    while (dibs__next_line(&text, &line, len))
+        if (strcspn(line, " ") == code_len &&
+            strncmp(line, code, code_len) == 0)
+            return line + code_len + 1;
+    return NULL;
+}
+
+void dibs__verb_exits(dibsx_buf *out, const dibs__verb *verb)
+{
+    const char *text = verb->exits, *line, *other;
+    size_t len, other_len;
+
+    while (dibs__next_line(&text, &line, &len)) {
+        size_t code = strcspn(line, " ");
+
+        dibsx_buf_add(out, line, len);
+        other = find_exit(dibs__common_exits, line, code, &other_len);
+        other_len -= other ? code + 1 : 0;
+        if (other && strncmp(line + code + 1, other, other_len) != 0)
+            dibsx_buf_printf(out, "; or %.*s", (int)other_len, other);
+        dibsx_buf_putc(out, '\n');
+    }
+    text = dibs__common_exits;
+    while (dibs__next_line(&text, &line, &len))
+        if (!find_exit(verb->exits, line, strcspn(line, " "), &other_len))
+            dibsx_buf_printf(out, "%.*s\n", (int)len, line);
+}
+
 static void exits_help(dibsx_buf *out, const char *text)
 {
     const char *line;
     size_t len;
-    char one[256];
+    char one[512];
 
     while (dibs__next_line(&text, &line, &len)) {
         size_t code = strcspn(line, " ");
@@ -200,6 +234,8 @@ static void examples_help(dibsx_buf *out, const char *text)
 void dibs__help_verb(dibsx_buf *out, const dibs__verb *verb,
                      const dibs__colours *colours)
 {
+    dibsx_buf exits;
+
     dibsx_buf_printf(out, "%sdibs %s%s - %s\n\n", colours->bold, verb->name,
                      colours->off, verb->summary);
     dibsx_buf_printf(out, "Usage: dibs %s%s%s%s\n", verb->name,
@@ -222,8 +258,10 @@ void dibs__help_verb(dibsx_buf *out, const dibs__verb *verb,
         examples_help(out, verb->examples);
     }
     heading(out, "Exit codes", colours);
-    exits_help(out, verb->exits);
-    exits_help(out, dibs__common_exits);
+    dibsx_buf_init(&exits, DIBS__DOC_MAX);
+    dibs__verb_exits(&exits, verb);
+    exits_help(out, dibsx_buf_text(&exits));
+    dibsx_buf_fini(&exits);
 }
 
 int dibs__doc_print(dibsx_buf *out)

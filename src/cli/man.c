@@ -177,10 +177,14 @@ static void exit_items(dibsx_buf *out, const char *text)
 
 static void exits(dibsx_buf *out, const dibs__verb *verb)
 {
+    dibsx_buf text;
+
+    dibsx_buf_init(&text, DIBS__DOC_MAX);
+    dibs__verb_exits(&text, verb);
     dibsx_buf_puts(out, ".Sh EXIT STATUS\n.Bl -tag -width 0\\-255 -compact\n");
-    exit_items(out, verb->exits);
-    exit_items(out, dibs__common_exits);
+    exit_items(out, dibsx_buf_text(&text));
     dibsx_buf_puts(out, ".El\n");
+    dibsx_buf_fini(&text);
 }
 
 /* Lines to type go into literal blocks, the rest is prose. */

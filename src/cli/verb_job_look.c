@@ -19,7 +19,6 @@ typedef struct sheet {
     bool json;
     dibs__table table;
     dibs__report report;
-    size_t rows;
     const char *run_state; /* runs: of this state; NULL: any */
 } sheet;
 
@@ -44,7 +43,7 @@ static int end_sheet(sheet *sh, const dibs__command *cmd, int code)
         dibsx_json_close(&sh->report.js, ']');
         printed = dibs__report_end(&sh->report);
     } else {
-        if (!code && sh->rows > 0)
+        if (!code)
             printed = dibs__table_print(&sh->table, dibs__colours_of(cmd));
         dibs__table_fini(&sh->table);
     }
@@ -234,7 +233,6 @@ static int list_job(const dibs__command *cmd, dibs__open_board *ob,
     if (rc != DIBS_OK)
         return dibs__cli_fail(cmd, &err);
     if (wanted && is_wanted(cmd, state, status)) {
-        sh->rows++;
         if (sh->json) {
             dibsx_json_open(&sh->report.js, '{');
             json_state(&sh->report.js, state, job, status);
@@ -288,7 +286,6 @@ static int put_run(const dibs__command *cmd, dibs__open_board *ob,
     dibs__job *job = NULL;
     int code = 0;
 
-    sh->rows++;
     if (!sh->json) {
         row_of_run(&sh->table, run);
         return 0;
@@ -581,7 +578,6 @@ static void print_tick(sheet *sh, const dibs__tick *tick)
     dibs__moment_cell(tick->at * 1000000, instant, sizeof(instant));
     dibs__moment_text(tick->at + tick->offset_s, local);
     dibs__offset_text(tick->offset_s, offset);
-    sh->rows++;
     if (!sh->json) {
         dibs__table_cell(&sh->table, instant);
         dibs__table_cellf(&sh->table, "%s%s", local, offset);

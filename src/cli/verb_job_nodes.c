@@ -135,7 +135,6 @@ static int show_list(const dibs__command *cmd, const dibs__board *board,
     dibs__report report = {0};
     dibs__table table;
     dibs__node_record rec;
-    size_t rows = 0;
     int code = 0;
 
     dibs__table_init(&table, sizeof(heads) / sizeof(heads[0]), heads);
@@ -152,7 +151,6 @@ static int show_list(const dibs__command *cmd, const dibs__board *board,
             read_record(board, one->id, &rec, NULL) != DIBS_OK)
             continue;
         running = count_running(list, rec.fence);
-        rows++;
         if (json)
             json_node(&report.js, &rec, one->draining, running);
         else
@@ -161,8 +159,9 @@ static int show_list(const dibs__command *cmd, const dibs__board *board,
     if (json) {
         dibsx_json_close(&report.js, ']');
         code = dibs__report_end(&report);
-    } else if (rows > 0)
+    } else {
         code = dibs__table_print(&table, dibs__colours_of(cmd));
+    }
     dibs__table_fini(&table);
     return code;
 }

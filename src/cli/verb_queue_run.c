@@ -422,7 +422,6 @@ const dibs__verb dibs__verb_queue_run = {
                 "One item, under cron:\n"
                 "  dibs queue run mail --once -w 0 -E 0 -- ./send\n",
     .exits = "0 stopped by a signal, or by -w\n"
-             "128+N a second signal, N, ended the command\n"
              "N --once: the command ended with N\n"
              "75 --once: no item came within -w (-E)\n"
              "122 --once: the item was lost\n"

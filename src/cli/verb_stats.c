@@ -197,7 +197,7 @@ const dibs__verb dibs__verb_stats = {
         "by an error (failed), how many had to wait or were refused "
         "(contended), and how long the waiting and the holding took: on the "
         "mean, in half of the cases at most P50, in 95 of a hundred at most "
-        "P95.\n"
+        "P95, in 99 at most P99, and never more than MAX.\n"
         "The second part is of those who share their statistics in the "
         "store, which costs them a little: run and acquire with "
         "--share-stats, DIBS_SHARE_STATS=1 or share_stats: yes in the "

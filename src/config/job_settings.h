@@ -6,7 +6,8 @@
 /* clang-format off */
 #define DIBS__SETTING_SWEEP_PREFIX                                             \
     .name = "sweep-prefix", .env = "DIBS_JOBS_SWEEP_PREFIX",                   \
-    .key = "jobs.sweep_prefix", .type = DIBS__TEXT, .initial = "workflow:"
+    .key = "jobs.sweep_prefix", .type = DIBS__BEGIN, .initial = "workflow:",   \
+    .max = DIBS_NAME_MAX - (sizeof("cleanup-scheduler") - 1)
 #define DIBS__SETTING_RETRY_EVERY                                              \
     .name = "retry-every", .env = "DIBS_JOBS_RETRY_EVERY",                     \
     .key = "jobs.retry_every", .type = DIBS__DURATION, .max = DIBS__DAYS(1),   \

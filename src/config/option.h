@@ -16,6 +16,7 @@ typedef enum dibs__opt_type {
     DIBS__DURATION, /* 500ms, 30s, 2m, 1h; its number is in milliseconds */
     DIBS__INT,
     DIBS__CHOICE,   /* one of `choices` */
+    DIBS__BEGIN,    /* what names begin with: of `max` bytes at most */
     DIBS__REPLICAS, /* async or wait:K; its number is K, or 0 */
 } dibs__opt_type;
 

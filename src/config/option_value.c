@@ -8,6 +8,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/fail.h"
+#include "base/text.h"
 #include "base/url.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -34,13 +35,12 @@ bool dibs__list_has(const char *list, char between, const char *word,
 static dibs_status
 check_flag(const char *text, const char *name, int64_t *number, dibs_error *err)
 {
-    if (dibs__list_has("true,yes,on,1", ',', text, strlen(text)))
-        *number = 1;
-    else if (dibs__list_has("false,no,off,0", ',', text, strlen(text)))
-        *number = 0;
-    else
-        return dibsx_fail(err, DIBS_INVALID, "%s: '%s' is not yes or no", name,
-                          text);
+    bool on = false;
+
+    if (!dibsx_flag_read(text, &on))
+        return dibsx_fail(err, DIBS_INVALID,
+                          "%s: '%s' is not yes, no, true or false", name, text);
+    *number = on;
     return DIBS_OK;
 }
 
@@ -123,6 +123,19 @@ static dibs_status check_replicas(const char *text, const char *name,
     return DIBS_OK;
 }
 
+static dibs_status check_begin(const dibs__option *option, const char *text,
+                               const char *name, dibs_error *err)
+{
+    const char *flaw = dibsx_text_flaw(text);
+
+    if (flaw)
+        return dibsx_fail(err, DIBS_INVALID, "%s %s", name, flaw);
+    if (strlen(text) > (size_t)option->max)
+        return dibsx_fail(err, DIBS_INVALID, "%s is longer than %lld bytes",
+                          name, (long long)option->max);
+    return DIBS_OK;
+}
+
 static dibs_status
 check_value(const dibs__option *option, const char *text, const char *name,
             int64_t *number, dibs_error *err)
@@ -139,6 +152,8 @@ check_value(const dibs__option *option, const char *text, const char *name,
             return dibsx_fail(err, DIBS_INVALID, "%s: '%s' is not one of %s",
                               name, text, option->choices);
         return DIBS_OK;
+    case DIBS__BEGIN:
+        return check_begin(option, text, name, err);
     case DIBS__REPLICAS:
         return check_replicas(text, name, number, err);
     case DIBS__TEXT:

@@ -8,28 +8,12 @@
 #include <stdio.h>
 #include <string.h>
 
-static bool is_control(unsigned char byte)
-{
-    return byte < 0x20 || byte == 0x7f;
-}
-
 dibs_status
 dibs__text_check(const char *thing, const char *text, dibs_error *err)
 {
-    const unsigned char *at = (const unsigned char *)text;
-    size_t left = strlen(text), len;
+    const char *flaw = dibsx_text_flaw(text);
 
-    for (; left > 0; at += len, left -= len) {
-        if (is_control(*at))
-            return dibsx_fail(err, DIBS_INVALID,
-                              "%s has a control character in it", thing);
-        len = dibsx_utf8_len(at, left);
-        if (len == 0)
-            return dibsx_fail(
-                err, DIBS_INVALID,
-                "%s is not UTF-8; convert it first, as iconv does", thing);
-    }
-    return DIBS_OK;
+    return flaw ? dibsx_fail(err, DIBS_INVALID, "%s %s", thing, flaw) : DIBS_OK;
 }
 
 dibs_status dibs__name_begins(const dibs_client *cl, const char *begins,
@@ -65,6 +49,11 @@ const char *dibs__name_short(const dibs_client *cl, const char *full)
     size_t len = strlen(cl->prefix);
 
     return strncmp(full, cl->prefix, len) == 0 ? full + len : full;
+}
+
+static bool is_control(unsigned char byte)
+{
+    return byte < 0x20 || byte == 0x7f;
 }
 
 static void clean(char *text, bool controls)

@@ -28,14 +28,6 @@ typedef struct header {
     int32_t outlives_belief;
 } header;
 
-const char *dibs__attempt_reason_name(dibs__attempt_reason reason)
-{
-    static const char *const names[] = {"running", "ok",         "failed",
-                                        "timeout", "lost",       "cancelled",
-                                        "stopped", "not started"};
-    return names[reason];
-}
-
 static void add_text(dibsx_buf *to, const char *text)
 {
     dibsx_buf_add(to, text, strlen(text) + 1);

@@ -46,9 +46,6 @@ typedef struct dibs__attempt_end {
     char message[216]; /* of NOT_STARTED and LOST: why; else "" */
 } dibs__attempt_end;
 
-/* "timeout" */
-const char *dibs__attempt_reason_name(dibs__attempt_reason reason);
-
 /* A spec as the executor has it: the strings are in `bytes`. */
 typedef struct dibs__attempt_packed {
     char *bytes;

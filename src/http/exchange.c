@@ -138,11 +138,6 @@ int dibs__http_kind(const dibs__http_exchange *ex)
     return ex->link->kind;
 }
 
-bool dibs__http_sealed(const dibs__http_exchange *ex)
-{
-    return ex->link->seal != NULL;
-}
-
 void dibs__http_peer_name(const dibs__http_exchange *ex, char *out, size_t size)
 {
     *out = '\0';

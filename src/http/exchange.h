@@ -42,10 +42,9 @@ const char *dibs__http_route_path(const dibs__http_exchange *ex);
 const char *dibs__http_reads(const dibs__http_exchange *ex);
 int dibs__http_need(const dibs__http_exchange *ex);
 
-/* The kind of the listener that it came to; whether it came with TLS; and the common
- * name in the certificate that the client showed, "" without one. */
+/* The kind of the listener that it came to; and the common name in the certificate that
+ * the client showed, "" without one. */
 int dibs__http_kind(const dibs__http_exchange *ex);
-bool dibs__http_sealed(const dibs__http_exchange *ex);
 void dibs__http_peer_name(const dibs__http_exchange *ex, char *out,
                           size_t size);
 

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/fail.h"
+#include "base/text.h"
 #include "jobs/definition.h"
 #include "jobs/moment.h"
 #include "jobs/pattern.h"
@@ -158,11 +159,9 @@ static dibs_status read_moment(const char *text, const dibs__zone *zone,
 
 static dibs_status read_flag(const char *text, bool *out, dibs_error *err)
 {
-    int place = dibs__choice_find("no|yes|false|true|off|on|0|1", text);
-
-    if (place < 0)
-        return dibsx_fail(err, DIBS_INVALID, "'%.40s' is not yes or no", text);
-    *out = place % 2 == 1;
+    if (!dibsx_flag_read(text, out))
+        return dibsx_fail(err, DIBS_INVALID,
+                          "'%.40s' is not yes, no, true or false", text);
     return DIBS_OK;
 }
 
@@ -294,11 +293,6 @@ dibs__key_read(const dibs__key *row, const char *text,
         return dibsx_fail(err, DIBS_INVALID, "'%.40s' is not expected here",
                           text);
     }
-}
-
-bool dibs__key_is_scalar(const dibs__key *row)
-{
-    return row->type <= DIBS__KEY_CHOICE;
 }
 
 /* ---- defaults */

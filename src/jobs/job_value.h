@@ -39,9 +39,6 @@ void dibs__key_reset(const dibs__key *row, const dibs__value_context *ctx,
 void dibs__keys_reset(const dibs__keys *keys, const dibs__value_context *ctx,
                       void *base);
 
-/* Whether a value may be written as one scalar. */
-bool dibs__key_is_scalar(const dibs__key *row);
-
 /* The signal of a name such as TERM or SIGTERM, 0: none; and the other way. */
 int dibs__signal_find(const char *name);
 const char *dibs__signal_name(int number);

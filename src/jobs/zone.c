@@ -1,4 +1,4 @@
-/* zone.c - opens a zone, rereads its file when that changes, and finds segments. */
+/* zone.c - opens a zone and finds its segments. */
 /* SPDX-License-Identifier: MIT */
 #include "jobs/zone.h"
 #include "base/alloc.h"
@@ -23,18 +23,8 @@ enum {
     WINDOW = 5 /* years of shifts around a moment */
 };
 
-/* A file is another one when any of these differs. */
-typedef struct file_mark {
-    int64_t mtime_s;
-    int64_t mtime_ns;
-    int64_t size;
-    uint64_t inode;
-} file_mark;
-
 struct dibs__zone {
     char name[DIBS__ZONE_NAME_MAX + 1];
-    char *path; /* NULL: built in, or from bytes */
-    file_mark mark;
     dibs__zone_data data;
 };
 
@@ -55,20 +45,6 @@ static bool is_name(const char *name)
         return false;
     return strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
                         "0123456789_+-/") == len;
-}
-
-static void make_mark(const struct stat *st, file_mark *out)
-{
-    out->mtime_s = st->st_mtim.tv_sec;
-    out->mtime_ns = st->st_mtim.tv_nsec;
-    out->size = st->st_size;
-    out->inode = st->st_ino;
-}
-
-static bool same_mark(const file_mark *a, const file_mark *b)
-{
-    return a->mtime_s == b->mtime_s && a->mtime_ns == b->mtime_ns &&
-           a->size == b->size && a->inode == b->inode;
 }
 
 static dibs_status
@@ -103,46 +79,39 @@ static int read_bytes(int fd, unsigned char *bytes, size_t room, size_t *len)
     return 0;
 }
 
-static dibs_status
-load_open_file(dibs__zone *zone, int fd, unsigned char *bytes, dibs_error *err)
+static dibs_status load_open_file(dibs__zone *zone, const char *path, int fd,
+                                  unsigned char *bytes, dibs_error *err)
 {
-    dibs__zone_data data;
     struct stat st;
     size_t len = 0;
     int number = fstat(fd, &st) == 0 ? 0 : errno;
-    dibs_status rc;
 
     if (!number && !S_ISREG(st.st_mode))
         number = S_ISDIR(st.st_mode) ? EISDIR : EINVAL;
     if (!number)
         number = read_bytes(fd, bytes, DIBS__ZONE_FILE_MAX + 1, &len);
     if (number)
-        return fail_file(zone->name, zone->path, number, err);
+        return fail_file(zone->name, path, number, err);
     if (len > DIBS__ZONE_FILE_MAX)
         return dibsx_fail(err, DIBS_INVALID,
                           "cannot use %.100s as a zone: it is larger than "
                           "64 KiB",
-                          zone->path);
-    rc = dibs__zone_data_read(&data, zone->path, bytes, len, err);
-    if (rc != DIBS_OK)
-        return rc;
-    dibs__zone_data_fini(&zone->data);
-    zone->data = data;
-    make_mark(&st, &zone->mark);
-    return DIBS_OK;
+                          path);
+    return dibs__zone_data_read(&zone->data, path, bytes, len, err);
 }
 
-static dibs_status load_file(dibs__zone *zone, dibs_error *err)
+static dibs_status
+load_file(dibs__zone *zone, const char *path, dibs_error *err)
 {
     /* A FIFO in place of the file does not block. */
-    int fd = open(zone->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     unsigned char *bytes;
     dibs_status rc;
 
     if (fd < 0)
-        return fail_file(zone->name, zone->path, errno, err);
+        return fail_file(zone->name, path, errno, err);
     bytes = dibsx_zalloc(DIBS__ZONE_FILE_MAX + 1);
-    rc = bytes ? load_open_file(zone, fd, bytes, err)
+    rc = bytes ? load_open_file(zone, path, fd, bytes, err)
                : dibsx_nomem(err, "the zone file");
     dibsx_free(bytes);
     close(fd);
@@ -176,8 +145,7 @@ dibs_status dibs__zone_open(const char *name, dibs__zone **out, dibs_error *err)
         return rc;
     if (strcmp(name, "UTC") != 0) {
         (void)snprintf(path, sizeof(path), "%s/%s", zone_folder(), name);
-        zone->path = dibsx_strdup(path);
-        rc = zone->path ? load_file(zone, err) : dibsx_nomem(err, "the zone");
+        rc = load_file(zone, path, err);
     }
     if (rc != DIBS_OK) {
         dibs__zone_free(zone);
@@ -209,21 +177,7 @@ void dibs__zone_free(dibs__zone *zone)
     if (!zone)
         return;
     dibs__zone_data_fini(&zone->data);
-    dibsx_free(zone->path);
     dibsx_free(zone);
-}
-
-dibs_status dibs__zone_refresh(dibs__zone *zone, dibs_error *err)
-{
-    struct stat st;
-    file_mark mark;
-
-    if (!zone->path)
-        return DIBS_OK;
-    if (stat(zone->path, &st) != 0)
-        return fail_file(zone->name, zone->path, errno, err);
-    make_mark(&st, &mark);
-    return same_mark(&mark, &zone->mark) ? DIBS_OK : load_file(zone, err);
 }
 
 const char *dibs__zone_name(const dibs__zone *zone)

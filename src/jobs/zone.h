@@ -37,11 +37,7 @@ DIBS_MUST_CHECK dibs_status dibs__zone_open(const char *name, dibs__zone **out,
                                             dibs_error *err);
 void dibs__zone_free(dibs__zone *zone);
 
-/* Reads the file again if it has changed. After a failure the zone is as it was. */
-DIBS_MUST_CHECK dibs_status dibs__zone_refresh(dibs__zone *zone,
-                                               dibs_error *err);
-
-/* The same from the content of a file, which is borrowed for the call. */
+/* Reads the content of a file, which is borrowed for the call. */
 DIBS_MUST_CHECK dibs_status dibs__zone_read(const char *name, const void *bytes,
                                             size_t len, dibs__zone **out,
                                             dibs_error *err);

@@ -168,6 +168,8 @@ dibs_status dibs_jobs_open(dibs_client *cl, const dibs_jobs_opts *opts,
             rc = dibsx_nomem(err, "a node");
     }
     if (rc == DIBS_OK)
+        rc = dibs__sweep_check_prefix(cl, jb->opts.sweep_prefix, err);
+    if (rc == DIBS_OK)
         *out = jb;
     else
         dibs_jobs_close(jb);

@@ -279,8 +279,11 @@ static void open_bell(dibs__node *node)
 
 static dibs_status run_node(dibs__node *node, dibs_error *err)
 {
-    dibs_status rc = node->ops->open(node, err);
+    dibs_status rc = dibs__sweep_check_prefix(node->board->cl,
+                                              node->opts->sweep_prefix, err);
 
+    if (rc == DIBS_OK)
+        rc = node->ops->open(node, err);
     if (rc == DIBS_OK)
         rc = try_join(node, err);
     /* A store without bells is looked at once a second. */

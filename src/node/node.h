@@ -50,6 +50,14 @@ typedef struct dibs__node_opts {
                                    behind, after a step back; may be NULL */
 } dibs__node_opts;
 
+/* Whether the lock of a sweep has this name, behind the prefix. */
+bool dibs__sweep_is_name(const char *name);
+
+/* DIBS_INVALID: the client has no locks with this prefix before the names of sweeps. */
+DIBS_MUST_CHECK dibs_status dibs__sweep_check_prefix(dibs_client *cl,
+                                                     const char *prefix,
+                                                     dibs_error *err);
+
 /* Runs a node that executes commands (node_command.c; it is not in libdibs). DIBS_OK: it was to stop, and nothing of it runs any more. */
 DIBS_MUST_CHECK dibs_status dibs__node_run(const dibs__node_opts *opts,
                                            dibs_error *err);

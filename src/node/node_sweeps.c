@@ -34,6 +34,14 @@ static const sweep sweeps[] = {
      dibs__sweep_trim},
 };
 
+bool dibs__sweep_is_name(const char *name)
+{
+    for (size_t i = 0; i < sizeof(sweeps) / sizeof(sweeps[0]); i++)
+        if (strcmp(name, sweeps[i].name) == 0)
+            return true;
+    return false;
+}
+
 /* The sweep of one index in one look. */
 typedef struct pass {
     const sweep *s;
@@ -71,26 +79,53 @@ static bool has_any(dibs__node *node, const dibs__view *v, const sweep *s)
     return false;
 }
 
+static dibs_status
+make_lock(dibs_client *cl, const char *prefix, const char *sweep_name,
+          int64_t ttl_ms, dibs_lock **out, dibs_error *err)
+{
+    char name[DIBS_NAME_MAX + 2]; /* too long a name is refused, not cut */
+
+    (void)snprintf(name, sizeof(name), "%s%s", prefix, sweep_name);
+    return dibs_lock_new(cl, name,
+                         DIBS_LOCK_OPTS(.ttl_ms = ttl_ms < SWEEP_TTL_MS
+                                                      ? ttl_ms
+                                                      : SWEEP_TTL_MS),
+                         out, err);
+}
+
+dibs_status
+dibs__sweep_check_prefix(dibs_client *cl, const char *prefix, dibs_error *err)
+{
+    dibs_status rc = DIBS_OK;
+
+    for (size_t i = 0; i < sizeof(sweeps) / sizeof(sweeps[0]) && rc == DIBS_OK;
+         i++) {
+        dibs_lock *lock = NULL;
+        dibs_error why;
+
+        rc = make_lock(cl, prefix, sweeps[i].name, SWEEP_TTL_MS, &lock, &why);
+        if (rc != DIBS_OK)
+            rc =
+                dibsx_fail_at(err, rc, why.origin,
+                              "the locks of sweeps cannot have this prefix: %s",
+                              why.message);
+        dibs_lock_free(lock);
+    }
+    return rc;
+}
+
 /* The lock saves work; no rule rests on it. Nobody sweeps after the death of a node that
  * did until its lock ends, which is no later than its lease. */
 static void take_lock(dibs__node *node, pass *p)
 {
-    char name[DIBS_NAME_MAX + 1];
     dibs_error err = {0};
-    dibs_status rc;
+    dibs_status rc = make_lock(node->board->cl, node->opts->sweep_prefix,
+                               p->s->name, node->opts->ttl_ms, &p->lock, &err);
 
-    (void)snprintf(name, sizeof(name), "%s%s", node->opts->sweep_prefix,
-                   p->s->name);
-    rc =
-        dibs_lock_new(node->board->cl, name,
-                      DIBS_LOCK_OPTS(.ttl_ms = node->opts->ttl_ms < SWEEP_TTL_MS
-                                                   ? node->opts->ttl_ms
-                                                   : SWEEP_TTL_MS),
-                      &p->lock, &err);
     if (rc == DIBS_OK)
         rc = dibs_lock_try(p->lock, &err);
     if (rc != DIBS_OK && rc != DIBS_BUSY)
-        dibs__node_complain(node, name, &err);
+        dibs__node_complain(node, p->s->name, &err);
     p->over = rc != DIBS_OK;
     if (p->over)
         dibs__node_hurry(node, DIBS__AGAIN_MS);

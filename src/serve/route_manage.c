@@ -3,6 +3,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "node/node.h"
 #include "serve/ask.h"
 #include "serve/audit.h"
 #include "serve/bulk.h"
@@ -220,6 +221,33 @@ static const char *strip_prefix(const dibs__serve *sv, const char *name)
                                                                : name;
 }
 
+static bool look_away(const dibs_lease_info *info, void *arg)
+{
+    (void)info;
+    (void)arg;
+    return false;
+}
+
+/* The name of a lock that a path names. The lock of a sweep has a prefix of its own. A path
+ * may leave it out, but a lock of that very name comes first. */
+static dibs_status
+find_lock(const dibs__serve *sv, const char **name,
+          char sweep_name[DIBS_NAME_MAX + 1], dibs_error *err)
+{
+    dibs_status rc;
+
+    *name = strip_prefix(sv, *name);
+    if (!dibs__sweep_is_name(*name))
+        return DIBS_OK;
+    rc = dibs_lease_show(sv->cl, *name, look_away, NULL, err);
+    if (rc != DIBS_NOTFOUND)
+        return rc;
+    (void)snprintf(sweep_name, DIBS_NAME_MAX + 1, "%s%s",
+                   sv->opts->sweep_prefix, *name);
+    *name = sweep_name;
+    return DIBS_OK;
+}
+
 /* The holder with most time left, and who that is as a number. */
 static bool answer_admin(const dibs_lease_info *info, void *arg)
 {
@@ -253,13 +281,15 @@ void dibs__serve_get_admin_lock(dibs__http_exchange *ex)
 {
     dibs__serve *sv = dibs__http_arg(ex);
     const char *name = dibs__serve_ask_name(ex);
+    char sweep_name[DIBS_NAME_MAX + 1];
     dibs_error err = {0};
     dibs_status rc;
 
     if (!name)
         return;
-    name = strip_prefix(sv, name);
-    rc = dibs_lease_show(sv->cl, name, answer_admin, ex, &err);
+    rc = find_lock(sv, &name, sweep_name, &err);
+    if (rc == DIBS_OK)
+        rc = dibs_lease_show(sv->cl, name, answer_admin, ex, &err);
     if (rc == DIBS_NOTFOUND)
         (void)answer_admin(&(dibs_lease_info){.name = name}, ex);
     else if (rc != DIBS_OK)
@@ -270,13 +300,15 @@ void dibs__serve_delete_admin_lock(dibs__http_exchange *ex)
 {
     dibs__serve *sv = dibs__http_arg(ex);
     const char *name = dibs__serve_ask_name(ex), *reason = NULL;
+    char sweep_name[DIBS_NAME_MAX + 1];
     dibs_error err = {0};
 
     if (!name ||
         !dibs__serve_ask_line(ex, "reason", DIBS__SERVE_REASON_MAX, &reason))
         return;
-    if (dibs__serve_break_lease(ex, "unlock", strip_prefix(sv, name), 0, reason,
-                                NULL, &err) == DIBS_OK)
+    if (find_lock(sv, &name, sweep_name, &err) == DIBS_OK &&
+        dibs__serve_break_lease(ex, "unlock", name, 0, reason, NULL, &err) ==
+            DIBS_OK)
         dibs__http_answer_none(ex, 204);
     else
         (void)dibs__serve_fail(ex, &err);

@@ -834,6 +834,9 @@ static void a_mistake_is_reported_by_the_run(void **state)
     CHECK(DIBS_INVALID,
           dibs_jobs_open(n.cl, DIBS_JOBS_OPTS(.on_stuck = (dibs_on_stuck)2),
                          &n.jobs, err));
+    CHECK(DIBS_INVALID,
+          dibs_jobs_open(n.cl, DIBS_JOBS_OPTS(.sweep_prefix = "\t"), &n.jobs,
+                         err));
     dibs_close(n.cl);
 }
 

@@ -97,7 +97,7 @@ class Configuration(Case):
         self.env["DIBS_ENABLED"] = "0"
         self.assertIn("enabled is no (DIBS_ENABLED)", self.dibs("run", "k", "--", "true").stderr)
         self.env["DIBS_ENABLED"] = "perhaps"
-        self.assertIn("DIBS_ENABLED: 'perhaps' is not yes or no", self.fails(78, "run", "k", "--", "true"))
+        self.assertIn("DIBS_ENABLED: 'perhaps' is not yes, no, true or false", self.fails(78, "run", "k", "--", "true"))
 
     def test_a_lock_around_a_run_without_one_stays(self):
         self.env["DIBS_URL"] = "sqlite:" + self.path("e.db")
@@ -110,11 +110,13 @@ class Configuration(Case):
     def test_redis_enabled(self):
         self.env.update(XDG_STATE_HOME=self.path("state"), REDIS_ENABLED="true", REDIS_HOST="h")
         self.assertEqual(self.store(), ("redis://h:6379", "REDIS_ENABLED, REDIS_HOST"))
-        for text in ("false", "0", "no", ""):
+        self.env["REDIS_ENABLED"] = "True"
+        self.assertEqual(self.store()[0], "redis://h:6379")
+        for text in ("false", "0", "NO", "False", ""):
             self.env["REDIS_ENABLED"] = text
             self.assertEqual(self.store()[1], "default")
         self.env["REDIS_ENABLED"] = "perhaps"
-        self.assertIn("REDIS_ENABLED: 'perhaps' is not yes or no", self.fails(78, "config"))
+        self.assertIn("REDIS_ENABLED: 'perhaps' is not yes, no, true or false", self.fails(78, "config"))
         self.user_file("url: 'memory:'\n")
         self.assertEqual(self.store()[0], "memory:")  # what is meant for dibs wins
 

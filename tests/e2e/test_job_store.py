@@ -114,7 +114,10 @@ class Load(Jobs):
         bad = self.write("x.yaml", FILE.replace("0 2 *", "0 25 *"))
         self.assertIn("hour 25", self.fails(78, "job", "load", bad))
         self.assertEqual(self.names(), [])
-        self.assertEqual(self.ok("job", "ls"), "")
+        # As every list, with its head.
+        for verb, head in (("ls", "JOB SET STATUS NEXT SCHEDULE ZONE"), ("runs", "RUN STATE REASON CAUSE BEGUN ENDED"),
+                           ("nodes", "NODE STATE HOST PID RUNNING LABELS JOINED")):
+            self.assertEqual(self.ok("job", verb).split(), head.split())
 
 
 class Runs(Jobs):

@@ -316,6 +316,21 @@ class Once(RunCase):
         self.run_once("release 4", name="another")
         self.assertEqual(self.text("ran"), "ran\n" * 3)
 
+    def test_a_word_that_looks_like_a_slot_of_time_is_refused(self):
+        for word, meant in (("daily", "day"), ("Days", "day"), ("minut", "minute"), ("hourly", "hour"), ("@daily", "day"),
+                            ("weekly", "minute, hour or day"), ("month", "minute, hour or day"), ("7d", "minute, hour or day"),
+                            ("@reboot", "minute, hour or day")):
+            result = self.dibs("run", "--once", word, "k", "--", "touch", "ran")
+            self.assertEqual((result.returncode, result.stdout), (64, ""), word)
+            self.assertIn(f"run: --once has no slot '{word}'; did you mean {meant}? For a text of that name write text:{word}\n",
+                          result.stderr)
+        self.assertEqual(self.dibs("run", "--once", "text:", "k", "--", "true").returncode, 64)
+        self.assertEqual(self.text("ran"), "")
+        for word in ("text:daily", "text:daily", "text:day", "2026-W47", "text:2026-W47", "day-shift", "a longer text of someone's own"):
+            self.run_once(word)
+        self.assertEqual(self.text("ran"), "ran\n" * 5)
+        self.assertEqual(self.dibs("state", "get", "once:k").stdout, "text a longer text of someone's own\n")
+
     def test_cron_gets_no_mail_from_who_skips(self):
         self.run_once("x")
         for options in ([], ["-n", "-E", "0"], ["-q"]):

@@ -610,19 +610,41 @@ class Engine(unittest.TestCase):
             file.write(f"jobs:\n  {line}\n")
         return config
 
+    def hold(self, name):
+        env = {"HOME": self.folder, "XDG_STATE_HOME": self.folder, "PATH": os.environ["PATH"], "DIBS_URL": self.url}
+        holder = subprocess.Popen([DIBS, "run", name, "--", "sh", "-c", "echo held; exec sleep 1000"],
+                                  stdout=subprocess.PIPE, env=env, text=True)
+        self.addCleanup(lambda: (holder.terminate(), holder.wait(PATIENCE), holder.stdout.close()))
+        self.assertEqual(holder.stdout.readline(), "held\n")
+        return holder
+
     def test_sweeps_as_configured(self):
         """Their locks have a prefix of their own, so that nobody's hold on the usual ones matters."""
         config = self.configure("sweep_prefix: 'ours:'")
         self.write(self.AGAIN)
-        env = {"HOME": self.folder, "XDG_STATE_HOME": self.folder, "PATH": os.environ["PATH"], "DIBS_URL": self.url}
-        holder = subprocess.Popen([DIBS, "run", "workflow:retry-scheduler", "--", "sh", "-c", "echo held; exec sleep 1000"],
-                                  stdout=subprocess.PIPE, env=env, text=True)
-        self.addCleanup(lambda: (holder.terminate(), holder.wait(PATIENCE), holder.stdout.close()))
-        self.assertEqual(holder.stdout.readline(), "held\n")
+        self.hold("workflow:retry-scheduler")
         daemon = self.start("--config", config)
         wait_until(lambda: daemon.get("/v1/nodes").json["total"] == 1, "the node")
         run = daemon.post("/v1/jobs/again/run").json["id"]
         wait_until(lambda: daemon.get("/v1/runs/" + run).json["state"] == "OK", "the second attempt")
+
+    def test_admin_of_a_sweep(self):
+        """The name of the lock is known without the prefix, as it is with it."""
+        self.write(self.AGAIN)
+        holder = self.hold("unlock:retry-scheduler")
+        daemon = self.start("--config", self.configure("sweep_prefix: 'unlock:'"))
+        wait_until(lambda: daemon.get("/v1/nodes").json["total"] == 1, "the node")
+        run = daemon.post("/v1/jobs/again/run").json["id"]
+        wait_until(lambda: daemon.get("/v1/runs/" + run).json["steps"][0]["state"] == "RETRY", "the first attempt")
+        for name in ("retry-scheduler", "unlock:retry-scheduler"):
+            answer = daemon.get("/admin/locks/" + name, role="read").json
+            self.assertEqual((answer["lockKey"], answer["locked"], answer["threadId"]), ("unlock:retry-scheduler", True, holder.pid))
+        self.assertEqual(daemon.ask("DELETE", "/admin/locks/retry-scheduler").status, 204)
+        wait_until(lambda: daemon.get("/v1/runs/" + run).json["state"] == "OK", "the second attempt")
+        # A lock of that very name comes first.
+        holder = self.hold("retry-scheduler")
+        answer = daemon.get("/admin/locks/retry-scheduler").json
+        self.assertEqual((answer["lockKey"], answer["locked"], answer["threadId"]), ("retry-scheduler", True, holder.pid))
 
     def test_sweeps_rest_as_configured(self):
         """The next look for retries is tomorrow, whatever else the node does."""

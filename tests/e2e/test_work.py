@@ -795,6 +795,19 @@ class Stops(Work):
         self.fails(78, "work", self.write("bad.yaml", "jobs: {x: {}}\n"), "--once")
         self.assertIn("label", self.fails(64, "work", self.file, "--label", "a/b"))
 
+    def test_prefix_of_sweeps(self):
+        """A wrong one would stop retries, limits, waits and the history."""
+        for prefix, why in (("a\tb", "control character"), ("a\udcffb", "UTF-8"), ("x" * 239, "longer than 238")):
+            self.assertIn(why, self.fails(64, "work", self.file, "--once", "--sweep-prefix", prefix))
+            self.assertIn(why, self.fails(64, "serve", "--check", "--sweep-prefix", prefix))
+            self.env["DIBS_JOBS_SWEEP_PREFIX"] = prefix
+            self.assertIn(why, self.fails(78, "work", self.file, "--once"))
+            self.assertIn(why, self.fails(78, "serve", "--check"))
+            del self.env["DIBS_JOBS_SWEEP_PREFIX"]
+        self.ok("work", self.file, "--once", "--sweep-prefix", "x" * 238)
+        self.assertIn("the locks of sweeps cannot have this prefix",
+                      self.fails(64, "work", self.file, "--once", "--sweep-prefix", "x" * 238, "--prefix", "y"))
+
 
 if __name__ == "__main__":
     main()

@@ -114,7 +114,8 @@ static const mistake mistakes[] = {
     {J "    signal: STOP\n",
      "4:13: signal: 'STOP' is none of the signals TERM, INT, HUP, QUIT, KILL, "
      "ABRT, USR1 and USR2\n"},
-    {J "    enabled: maybe\n", "4:14: enabled: 'maybe' is not yes or no\n"},
+    {J "    enabled: maybe\n",
+     "4:14: enabled: 'maybe' is not yes, no, true or false\n"},
     {J "    dir: work\n", "4:10: dir: 'work' is no path that begins with /\n"},
     {J "    env: {DIBS_URL: x, DIBS_PARAM_A: x}\n",
      "4:24: env: 'DIBS_PARAM_A' is set by dibs itself; use another name\n"},
@@ -440,7 +441,7 @@ static void defaults_hold_where_a_job_gives_none(void **state)
               "  a: {}\n"
               "  b: {zone: UTC, env: {B: '2', C: '2'}, retry: {attempts: 2},\n"
               "      shell: x, timeout: null}\n"
-              "  c: {from: 2026-07-01 12:00, enabled: 0, env: {A: null}}\n",
+              "  c: {from: 2026-07-01 12:00, enabled: False, env: {A: null}}\n",
               &file);
     assert_int_equal(file.version, 7);
     assert_string_equal(file.set, "s");

@@ -76,7 +76,6 @@ static void utc_needs_no_file(void **state)
     dibs__zone_find(zone, 0, &seg);
     assert_true(seg.begin == INT64_MIN && seg.end == INT64_MAX);
     assert_int_equal(seg.offset_s, 0);
-    CHECK(DIBS_OK, dibs__zone_refresh(zone, err));
     dibs__zone_free(zone);
     CHECK(DIBS_NOTFOUND, dibs__zone_open("Europe/Berlin", &zone, err));
     setenv("TZDIR", JOBS_ZONES, 1);
@@ -346,61 +345,6 @@ static void rules_are_read(void **state)
     assert_int_equal(shifts[1].at, moment(2028, 10, 26, 23, 0));
 }
 
-/* Puts content into place as a package manager does. */
-static void replace_file(const void *bytes, size_t len, const char *to)
-{
-    char made[128];
-    FILE *file;
-
-    snprintf(made, sizeof(made), "%s.new", to);
-    file = fopen(made, "wb");
-    assert_non_null(file);
-    assert_int_equal(fwrite(bytes, 1, len, file), len);
-    fclose(file);
-    assert_int_equal(rename(made, to), 0);
-}
-
-/* Always of the same size. */
-static void replace_zone(int32_t offset_s, const char *to)
-{
-    static unsigned char bytes[TZIF_SIZE];
-    const tzif tz = {.version = '2',
-                     .offsets = &offset_s,
-                     .type_count = 1,
-                     .footer = "\n\n"};
-
-    replace_file(bytes, make_tzif(&tz, bytes), to);
-}
-
-static void a_changed_file_is_read_again(void **state)
-{
-    char folder[] = "/tmp/dibs_zone_XXXXXX", path[64];
-    dibs__zone *zone;
-
-    (void)state;
-    assert_non_null(mkdtemp(folder));
-    snprintf(path, sizeof(path), "%s/Home", folder);
-    replace_zone(3600, path);
-    setenv("TZDIR", folder, 1);
-    zone = open_zone("Home");
-    setenv("TZDIR", JOBS_ZONES, 1);
-    CHECK(DIBS_OK, dibs__zone_refresh(zone, err));
-    assert_int_equal(dibs__zone_offset(zone, 1800000000), 3600);
-    replace_zone(7200, path);
-    CHECK(DIBS_OK, dibs__zone_refresh(zone, err));
-    assert_int_equal(dibs__zone_offset(zone, 1800000000), 7200);
-
-    /* What cannot be used, or is gone, changes nothing. */
-    replace_file("half a file", 11, path);
-    CHECK(DIBS_INVALID, dibs__zone_refresh(zone, err));
-    assert_int_equal(dibs__zone_offset(zone, 1800000000), 7200);
-    assert_int_equal(unlink(path), 0);
-    CHECK(DIBS_NOTFOUND, dibs__zone_refresh(zone, err));
-    assert_int_equal(dibs__zone_offset(zone, 1800000000), 7200);
-    dibs__zone_free(zone);
-    assert_int_equal(rmdir(folder), 0);
-}
-
 static void no_file_is_waited_for(void **state)
 {
     char folder[] = "/tmp/dibs_zone_XXXXXX", path[64];
@@ -476,7 +420,6 @@ int main(void)
         cmocka_unit_test(bad_files_are_refused_with_a_reason),
         cmocka_unit_test(a_file_cut_anywhere_is_refused),
         cmocka_unit_test(rules_are_read),
-        cmocka_unit_test(a_changed_file_is_read_again),
         cmocka_unit_test(no_file_is_waited_for),
         cmocka_unit_test(the_version_of_the_database_is_known),
         cmocka_unit_test(the_zone_of_a_machine_is_that_of_cron),

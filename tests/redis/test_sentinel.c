@@ -333,19 +333,24 @@ static void the_others_are_learned(void **state)
     server_resume(&sc.tp.sentinels[1]);
 }
 
-static dibs_status open_with(const char *path, dibs_error *err)
+static dibs_status
+open_at(const char *scheme, int port, const char *path, dibs_error *err)
 {
     char url[SERVER_URL_MAX];
     dibs_client *cl = NULL;
     dibs_status rc;
 
-    snprintf(url, sizeof(url), "redis-sentinel://127.0.0.1:%d%s",
-             sc.tp.sentinels[0].port, path);
+    snprintf(url, sizeof(url), "%s://127.0.0.1:%d%s", scheme, port, path);
     rc = dibs_open(url, DIBS_CLIENT_OPTS(.timeout_ms = 2000), &cl, err);
     if (rc == DIBS_OK)
         rc = dibs_ping(cl, NULL, err);
     dibs_close(cl);
     return rc;
+}
+
+static dibs_status open_with(const char *path, dibs_error *err)
+{
+    return open_at("redis-sentinel", sc.tp.sentinels[0].port, path, err);
 }
 
 static void a_name_that_is_not_known_is_refused(void **state)
@@ -355,6 +360,29 @@ static void a_name_that_is_not_known_is_refused(void **state)
     (void)state;
     assert_status(open_with("/nobody", &err), DIBS_INVALID);
     assert_non_null(strstr(err.message, "nobody"));
+}
+
+/* A URL and the other side are of two kinds: the error says what to write. */
+static void the_wrong_kind_of_server_is_named(void **state)
+{
+    const int sentinel = sc.tp.sentinels[0].port;
+    dibs_error err = {0};
+    char told[96];
+
+    (void)state;
+    assert_status(open_at("redis-sentinel", primary()->port, "/" TOPOLOGY_NAME,
+                          &err),
+                  DIBS_REFUSED);
+    snprintf(told, sizeof(told),
+             "127.0.0.1:%d is no sentinel; name the sentinels (port 26379), or "
+             "write redis:",
+             primary()->port);
+    assert_non_null(strstr(err.message, told));
+    assert_status(open_at("redis", sentinel, "", &err), DIBS_UNSUPPORTED);
+    assert_non_null(strstr(err.message, "a sentinel write redis-sentinel:"));
+    assert_status(open_at("redis-cluster", sentinel, "", &err),
+                  DIBS_UNSUPPORTED);
+    assert_non_null(strstr(err.message, "a sentinel write redis-sentinel:"));
 }
 
 /* Time that has run out says nothing about the name. */
@@ -696,6 +724,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         SCENE_TEST(the_audit_tells_the_topology),
         SCENE_TEST(a_name_that_is_not_known_is_refused),
+        SCENE_TEST(the_wrong_kind_of_server_is_named),
         SCENE_TEST(both_sides_have_users_of_their_own),
         SCENE_TEST(sentinels_stand_in_for_each_other),
         SCENE_TEST(sentinels_that_hang_are_waited_for),

@@ -2,9 +2,11 @@
  */
 /* SPDX-License-Identifier: MIT */
 #include "base/suggest.h"
+#include "cli/docs.h"
 #include "cli/options.h"
 #include "cli/parse.h"
 #include "cli/synonyms.h"
+#include "config/option_value.h"
 #include "config/settings.h"
 #include "unit.h"
 
@@ -103,7 +105,8 @@ static void test_rows_are_whole(void **state)
         assert_int_equal(option->metavar != NULL, valued);
         assert_int_equal(option->choices != NULL, option->type == DIBS__CHOICE);
         assert_int_equal(option->help[strlen(option->help) - 1], '.');
-        if (option->type == DIBS__INT || option->type == DIBS__DURATION)
+        if (option->type == DIBS__INT || option->type == DIBS__DURATION ||
+            option->type == DIBS__BEGIN)
             assert_true(option->max > option->min);
         /* Only argv lives long enough for all of them. */
         if (option->many)
@@ -227,6 +230,39 @@ parse(dibs__command *cmd, dibs_error *err, const char *const *words)
 
 #define PARSE(cmd, err, ...)                                                   \
     parse(cmd, err, (const char *const[]){"dibs", __VA_ARGS__, NULL})
+
+/* Help says each exit code of a verb once: a meaning of its own beside that of all verbs. */
+static void test_exit_codes_stand_once(void **state)
+{
+    (void)state;
+    for (size_t v = 0; v < dibs__verb_count; v++) {
+        const char *text, *line, *rest, *other;
+        size_t len, other_len;
+        dibsx_buf exits;
+
+        if (!dibs__verbs[v]->run)
+            continue;
+        dibsx_buf_init(&exits, DIBS__DOC_MAX);
+        dibs__verb_exits(&exits, dibs__verbs[v]);
+        text = dibsx_buf_text(&exits);
+        while (dibs__next_line(&text, &line, &len)) {
+            size_t code = strcspn(line, " ") + 1;
+
+            rest = text;
+            while (dibs__next_line(&rest, &other, &other_len))
+                assert_int_not_equal(strncmp(line, other, code), 0);
+        }
+        if (strcmp(dibs__verbs[v]->name, "join") == 0)
+            assert_non_null(strstr(dibsx_buf_text(&exits),
+                                   "64 the name is a barrier or a latch; or "
+                                   "the command line is wrong\n"));
+        if (strcmp(dibs__verbs[v]->name, "queue push") == 0)
+            assert_non_null(strstr(dibsx_buf_text(&exits),
+                                   "69 the store is out of reach; the item may "
+                                   "be there\n"));
+        dibsx_buf_fini(&exits);
+    }
+}
 
 static void test_forms(void **state)
 {
@@ -367,6 +403,27 @@ static const char *suggested(const char *typed)
     return sg.best;
 }
 
+/* As YAML and other programs write it. */
+static void test_flags_in_any_case(void **state)
+{
+    static const char *const on[] = {"yes", "True", "ON", "1"};
+    static const char *const off[] = {"No", "FALSE", "off", "0"};
+    static const char *const none[] = {"", "y", "perhaps", "yes "};
+    dibs_error err = {0};
+    bool is_on = false;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(on); i++) {
+        assert_int_equal(dibs__flag_parse(on[i], "X", &is_on, NULL), DIBS_OK);
+        assert_true(is_on);
+        assert_int_equal(dibs__flag_parse(off[i], "X", &is_on, NULL), DIBS_OK);
+        assert_false(is_on);
+        assert_int_equal(dibs__flag_parse(none[i], "X", &is_on, &err),
+                         DIBS_INVALID);
+    }
+    assert_string_equal(err.message, "X: 'yes ' is not yes, no, true or false");
+}
+
 static void test_suggestions(void **state)
 {
     (void)state;
@@ -423,12 +480,14 @@ int main(void)
         cmocka_unit_test(test_verbs_ask_for_options),
         cmocka_unit_test(test_headings),
         cmocka_unit_test(test_verbs_are_whole),
+        cmocka_unit_test(test_exit_codes_stand_once),
         cmocka_unit_test(test_forms),
         cmocka_unit_test(test_tail_is_left_alone),
         cmocka_unit_test(test_operands_that_look_like_options),
         cmocka_unit_test(test_what_was_not_given),
         cmocka_unit_test(test_what_is_given_again),
         cmocka_unit_test(test_precedence),
+        cmocka_unit_test(test_flags_in_any_case),
         cmocka_unit_test(test_suggestions),
         cmocka_unit_test(test_synonyms),
     };

@@ -7,6 +7,8 @@
 #include "cli/run/once.h"
 
 #include "base/fail.h"
+#include "base/suggest.h"
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -16,6 +18,9 @@ static const struct {
     const char *name;
     int len;
 } spans[] = {{"minute", 16}, {"hour", 13}, {"day", 10}};
+
+/* Before a text of the user's own that one would take for a slot of time. */
+static const char text_mark[] = "text:";
 
 static bool time_slot(const char *slot, int64_t wall_us, char *out, size_t size)
 {
@@ -30,6 +35,62 @@ static bool time_slot(const char *slot, int64_t wall_us, char *out, size_t size)
     return false;
 }
 
+/* Whether a word names a span: a text of that kind would be used once, ever. */
+static bool names_span(const char *word)
+{
+    static const char *const nouns[] = {"second", "night",   "week",
+                                        "month",  "quarter", "year"};
+    size_t digits = strspn(word, "0123456789");
+    if (digits > 0)
+        return strlen(word) == digits + 1 && strchr("smhdw", word[digits]);
+    for (size_t i = 0; i < sizeof nouns / sizeof *nouns; i++) {
+        size_t len = strlen(nouns[i]);
+        const char *end = word + len;
+        if (strncmp(word, nouns[i], len) == 0 &&
+            (!*end || strcmp(end, "s") == 0 || strcmp(end, "ly") == 0))
+            return true;
+    }
+    return false;
+}
+
+/* The slot of time that a word seems to mean; NULL: it is a text like any other. */
+static const char *find_meant(const char *slot)
+{
+    char word[16];
+    dibsx_suggest sg = {.typed = word};
+    const char *any = "minute, hour or day";
+    size_t len = 0;
+    bool is_at = *slot == '@';
+    for (slot += is_at; slot[len] && len + 1 < sizeof word; len++)
+        word[len] = (char)tolower((unsigned char)slot[len]);
+    word[len] = '\0';
+    if (slot[len])
+        return is_at ? any : NULL;
+    for (size_t i = 0; i < sizeof spans / sizeof *spans; i++)
+        if (strspn(word, "abcdefghijklmnopqrstuvwxyz") == len)
+            dibsx_suggest_offer(&sg, spans[i].name);
+    if (sg.best)
+        return sg.best;
+    return is_at || names_span(word) ? any : NULL;
+}
+
+dibs_status dibs__run_once_check(const char *slot, dibs_error *err)
+{
+    if (!*slot || strcmp(slot, text_mark) == 0)
+        return dibsx_fail(err, DIBS_INVALID,
+                          "--once needs a slot: minute, hour, day or a text");
+    for (size_t i = 0; i < sizeof spans / sizeof *spans; i++)
+        if (strcmp(slot, spans[i].name) == 0)
+            return DIBS_OK;
+    const char *meant = find_meant(slot);
+    if (!meant)
+        return DIBS_OK;
+    return dibsx_fail(err, DIBS_INVALID,
+                      "--once has no slot '%s'; did you mean %s? For a text of "
+                      "that name write %s%s",
+                      slot, meant, text_mark, slot);
+}
+
 dibs_status
 dibs__run_once_init(dibs__run_once *once, const char *name, const char *slot,
                     int64_t wall_us, dibs_error *err)
@@ -42,6 +103,8 @@ dibs__run_once_init(dibs__run_once *once, const char *name, const char *slot,
                           DIBS_NAME_MAX - 5);
     if (time_slot(slot, wall_us, once->slot, sizeof once->slot))
         return DIBS_OK;
+    if (strncmp(slot, text_mark, strlen(text_mark)) == 0)
+        slot += strlen(text_mark);
     len = snprintf(once->slot, sizeof once->slot, "text %s", slot);
     if (len < 0 || (size_t)len >= sizeof once->slot)
         return dibsx_fail(err, DIBS_INVALID,

@@ -15,7 +15,12 @@ typedef struct dibs__run_once {
     uint64_t version;             /* of the value found, then of our own */
 } dibs__run_once;
 
-/* `slot` is minute, hour, day or any other text; `wall_us` is now. */
+/* DIBS_INVALID: a word that looks like a slot of time and is none. */
+DIBS_MUST_CHECK dibs_status dibs__run_once_check(const char *slot,
+                                                 dibs_error *err);
+
+/* `slot` is minute, hour, day or any other text, which may have "text:" before it;
+ * `wall_us` is now. */
 DIBS_MUST_CHECK dibs_status dibs__run_once_init(dibs__run_once *once,
                                                 const char *name,
                                                 const char *slot,

@@ -7,6 +7,7 @@
 #include "base/write_all.h"
 #include "cli/option_values.h"
 #include "cli/options.h"
+#include "cli/run/once.h"
 #include "config/settings.h"
 #include "exec/signals.h"
 #include <errno.h>
@@ -19,8 +20,10 @@ static const dibs__option options[] = {
     {DIBS__ROW_TEXT("once", "SLOT"), .offers = "minute|hour|day",
      .help =
          "Start at most once per slot, on whichever machine: minute, hour, "
-         "day, or any text of your own, such as a date. A run that finds its "
-         "slot used exits with 0; it says so on a terminal or with -v only."},
+         "day, or any text of your own, such as a date. A text is used up "
+         "until another one follows; one that looks like a time, such as "
+         "daily, needs text: before it. A run that finds its slot used exits "
+         "with 0; it says so on a terminal or with -v only."},
     {DIBS__ROW_CHOICE("once-after", "WHEN", "start|success"),
      .initial = "start",
      .help = "With --once: what uses the slot up. start: a command that was "
@@ -214,12 +217,9 @@ int dibs__run_opts_read(const dibs__command *cmd, dibs__run_opts *opts)
         return say_usage(
             "--no-fork cannot be: a lease must be renewed, and given "
             "back, by a process beside the command");
-    if (opts->once && opts->once[0] == '@')
-        return say_usage(
-            "--once takes minute, hour, day or a text of your own; "
-            "slots that begin with @ are not supported");
-    if (opts->once && !opts->once[0])
-        return say_usage("--once needs a slot: minute, hour, day or a text");
+    dibs_error err = {0};
+    if (opts->once && dibs__run_once_check(opts->once, &err) != DIBS_OK)
+        return say_usage(err.message);
     if (dibs__opt_flag(cmd, "json") && !dibs__opt_flag(cmd, "dry-run"))
         return say_usage(
             "--json goes with --dry-run; --status-fd is for a run");

@@ -157,6 +157,11 @@ ask_one(dibs__sentinel *sn, dibs__endpoint *endpoint, dibsx_nsec deadline,
 
     if (rc == DIBS_OK)
         rc = ask_primary(sn, cn, limit, out, err);
+    if (rc == DIBS_UNSUPPORTED)
+        rc = dibsx_fail_at(err, DIBS_REFUSED, "ERR",
+                           "%s:%d is no sentinel; name the sentinels (port "
+                           "26379), or write redis:",
+                           endpoint->host, endpoint->port);
     if (rc != DIBS_OK) {
         dibs__conn_close(cn);
         return rc;

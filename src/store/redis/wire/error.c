@@ -67,7 +67,8 @@ static const meaning meanings[] = {
     {"CROSSSLOT", DIBS_UNSUPPORTED,
      "the server is part of a cluster; write redis-cluster: instead of redis:"},
     {"unknown command", DIBS_UNSUPPORTED,
-     "the server lacks a command; Redis 5 or later is needed, with EVALSHA"},
+     "the server lacks a command; Redis 5 or later is needed, with EVALSHA; "
+     "for a sentinel write redis-sentinel:"},
 };
 
 /* Whether the code is what the reply begins with. Servers before version 7 put
