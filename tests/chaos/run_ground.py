@@ -264,7 +264,7 @@ class Scene:
     def play(self):
         if not self.begin():
             return
-        self.next = self.start("next", [], "--ttl=" + span(10), "-w", f"{PATIENCE}s")
+        self.next = self.start("next", [], "--ttl=" + span(10), "-w", f"{PATIENCE:.0f}s")
         self.disturb()
         try:
             code = self.next.wait(2 * PATIENCE)
