@@ -1,10 +1,14 @@
 """publish, subscribe, events read, show, trim."""
 # SPDX-License-Identifier: MIT
+import array
+import fcntl
 import json
+import signal
+import termios
 import threading
 import time
 
-from support import Case, main
+from support import PATIENCE, Case, main, span, wait_until
 
 
 class Events(Case):
@@ -50,6 +54,34 @@ class Events(Case):
         self.assertEqual(self.ok(*first, "-n", "1"), "c\n")
         self.fails(75, *first, "-w", "10ms")
         self.assertEqual(self.ok("subscribe", "t", "--group", "h", "--since", "start", "-n", "1"), "a\n")
+
+    def test_a_signal_gives_the_turn_to_the_next(self):
+        one_of_group = ["subscribe", "t", "--group", "g", "--since", "start", "--ttl", "1h"]
+        self.ok("publish", "-q", "t", "one")
+        for number in (signal.SIGTERM, signal.SIGINT):
+            reader = self.start(*one_of_group)
+            self.assertEqual(reader.stdout.readline(), "one\n" if number == signal.SIGTERM else "two\n")
+            reader.send_signal(number)
+            self.assertEqual(reader.wait(PATIENCE), -number, reader.stderr.read())
+            self.ok("publish", "-q", "t", "two" if number == signal.SIGTERM else "three")
+        self.assertEqual(self.ok(*one_of_group, "-n", "1", "-w", span(20)), "three\n")
+
+    def test_a_signal_ends_a_print_that_nobody_takes(self):
+        one_of_group = ["subscribe", "t", "--group", "g", "--since", "start", "--ttl", "1h"]
+        for letter in "abc":
+            self.ok("publish", "-q", "t", "-", stdin=None, input=letter * 60000)
+        reader = self.start(*one_of_group)
+        unread = array.array("i", [0])
+
+        def blocked():
+            fcntl.ioctl(reader.stdout, termios.FIONREAD, unread)
+            return unread[0] > 60001
+
+        wait_until(blocked, "a full pipe")
+        reader.send_signal(signal.SIGTERM)
+        self.assertEqual(reader.wait(PATIENCE), -signal.SIGTERM)
+        # The second one was not printed to its end.
+        self.assertIn(self.ok(*one_of_group, "-n", "1", "-w", span(20))[0], "ab")
 
     def test_a_message_is_for_those_who_listen_now(self):
         self.ok("publish", "--live", "t", "before")
