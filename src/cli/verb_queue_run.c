@@ -14,6 +14,7 @@
 #include "cli/run/guarded.h"
 #include "cli/run/pool.h"
 #include "cli/verbs.h"
+#include "exec/result_files.h"
 #include <dibs/queue.h>
 
 #include <errno.h>
@@ -34,15 +35,16 @@ enum { CODE_DEAD = 65 };
 /* A delivery is valid for so long at first, whatever the ttl: margins are parts of it. */
 enum { FIRST_VALID_MS = 3000 };
 
-enum { CANCEL_AGAIN_MS = 10, LABEL_SIZE = DIBS_NAME_MAX + 48 };
+/* A folder that is being made is in nobody's use for a moment: STALE_S. */
+enum { CANCEL_AGAIN_MS = 10, LABEL_SIZE = DIBS_NAME_MAX + 48, STALE_S = 2 };
 
 typedef struct worker {
     dibs__guarded g;
     dibs_queue *queue;
     dibs_item *item;
     int lost_fd;
-    int data_fd;         /* the command's standard input */
-    char path[PATH_MAX]; /* of --in-file; "": none */
+    int data_fd;              /* the command's standard input */
+    dibs__result_files files; /* with the data, of --in-file */
     char label[LABEL_SIZE];
     dibsx_nsec drain_at; /* 0: go on */
     sigset_t awaited;
@@ -119,22 +121,21 @@ static dibs_status write_data(const worker *w, int fd, dibs_error *err)
 /* With --in-file the data is in a file of its own, and standard input is empty. */
 static dibs_status put_file(worker *w, dibs_error *err)
 {
-    const char *folder = getenv("TMPDIR");
-    dibs_status rc;
+    char path[PATH_MAX + 8];
+    dibs_status rc = dibs__result_files_make(&w->files, DIBS__FILES_ITEM, NULL,
+                                             NULL, NULL, 0, err);
     int fd;
 
-    snprintf(w->path, sizeof w->path, "%s/dibs-item-XXXXXX",
-             folder && *folder ? folder : "/tmp");
-    fd = mkostemp(w->path, O_CLOEXEC);
-    if (fd < 0) {
-        rc = fail_data(err, "make a file for");
-        w->path[0] = '\0';
+    if (rc != DIBS_OK)
         return rc;
-    }
+    snprintf(path, sizeof path, "%s/data", w->files.dir);
+    fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return fail_data(err, "make a file for");
     rc = write_data(w, fd, err);
     close(fd);
     w->data_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    (void)setenv("DIBS_ITEM_FILE", w->path, 1);
+    (void)setenv("DIBS_ITEM_FILE", path, 1);
     return rc;
 }
 
@@ -142,7 +143,6 @@ static dibs_status put_data(worker *w, dibs_error *err)
 {
     dibs_status rc;
 
-    w->path[0] = '\0';
     if (dibs__opt_flag(w->g.cmd, "in-file"))
         return put_file(w, err);
     w->data_fd = memfd_create("dibs-item", MFD_CLOEXEC);
@@ -159,8 +159,7 @@ static void drop_data(worker *w)
     if (w->data_fd >= 0)
         close(w->data_fd);
     w->data_fd = -1;
-    if (w->path[0])
-        (void)unlink(w->path);
+    dibs__result_files_remove(&w->files);
 }
 
 static void set_number(const char *name, uint64_t number)
@@ -335,7 +334,7 @@ static int open_worker(worker *w)
 
 static int run_worker(const dibs__command *cmd)
 {
-    worker w = {.lost_fd = -1, .data_fd = -1};
+    worker w = {.lost_fd = -1, .data_fd = -1, .files = {.dir_fd = -1}};
     int die_of;
 
     dibs__guarded_init(&w.g, cmd);
@@ -347,6 +346,8 @@ static int run_worker(const dibs__command *cmd)
     w.awaited = w.g.signals.served;
     sigaddset(&w.awaited, SIGRTMIN);
     pthread_sigmask(SIG_BLOCK, &w.awaited, NULL);
+    /* A worker that is killed cannot remove the data of its item. */
+    dibs__result_files_sweep(DIBS__FILES_ITEM, NULL, STALE_S);
     w.code = open_worker(&w);
     die_of = w.code ? dibs__signals_pending(&w.g.signals) : 0;
     while (!w.code && work_once(&w))
@@ -389,7 +390,8 @@ static const dibs__option options[] = {
      .help = "With --once: the exit code when no item came within -w."},
     {.name = "in-file",
      .help = "Put the data into a file, whose path is in DIBS_ITEM_FILE; "
-             "standard input is empty then."},
+             "standard input is empty then. If the worker is killed, the next "
+             "one that starts removes the file."},
 };
 
 const dibs__option_rows dibs__options_queue_run =

@@ -26,7 +26,8 @@
 /* 256 steps with results that are escapes to the last byte. */
 #define NEEDS_MAX ((size_t)256 * 6 * DIBS__RESULT_MAX + 65536)
 
-static const char prefix[] = "dibs-step-";
+static const char *const prefixes[] = {
+    [DIBS__FILES_STEP] = "dibs-step-", [DIBS__FILES_ITEM] = "dibs-item-"};
 static const char result_name[] = "result", needs_name[] = "needs.json";
 
 static dibs_status
@@ -63,8 +64,9 @@ static bool put_file(const dibs__result_files *files, const char *name,
 }
 
 /* The folder is handed over last, when all is in it. */
-static dibs_status fill_folder(dibs__result_files *files, gid_t gid,
-                               const dibsx_buf *needs, dibs_error *err)
+static dibs_status
+fill_folder(dibs__result_files *files, dibs__files_kind kind, gid_t gid,
+            const dibsx_buf *needs, dibs_error *err)
 {
     dibsx_buf none;
     dibsx_buf_init(&none, 1);
@@ -78,7 +80,8 @@ static dibs_status fill_folder(dibs__result_files *files, gid_t gid,
     if (files->dir_fd >= 0)
         (void)flock(files->dir_fd, LOCK_EX | LOCK_NB);
     if (files->dir_fd < 0 || !put_file(files, result_name, gid, &none) ||
-        !put_file(files, needs_name, gid, needs) ||
+        (kind == DIBS__FILES_STEP &&
+         !put_file(files, needs_name, gid, needs)) ||
         (files->uid != geteuid() && fchown(files->dir_fd, files->uid, gid)))
         return folder_failed(err, "write to", files->dir);
     return DIBS_OK;
@@ -107,9 +110,9 @@ static const char *find_place(const char *where)
 }
 
 dibs_status
-dibs__result_files_make(dibs__result_files *files, const char *where,
-                        const char *user, const dibs__need *needs, size_t count,
-                        dibs_error *err)
+dibs__result_files_make(dibs__result_files *files, dibs__files_kind kind,
+                        const char *where, const char *user,
+                        const dibs__need *needs, size_t count, dibs_error *err)
 {
     gid_t gid;
     dibsx_buf text;
@@ -118,8 +121,8 @@ dibs__result_files_make(dibs__result_files *files, const char *where,
     dibs_status rc = find_user(user, &files->uid, &gid, err);
     if (rc != DIBS_OK)
         return rc;
-    int len =
-        snprintf(files->dir, sizeof files->dir, "%s/%sXXXXXX", where, prefix);
+    int len = snprintf(files->dir, sizeof files->dir, "%s/%sXXXXXX", where,
+                       prefixes[kind]);
     if (len < 0 || (size_t)len >= sizeof files->dir) {
         files->dir[0] = '\0';
         return dibsx_fail(err, DIBS_INVALID,
@@ -128,7 +131,7 @@ dibs__result_files_make(dibs__result_files *files, const char *where,
     }
     dibsx_buf_init(&text, NEEDS_MAX);
     write_json(needs, count, &text);
-    rc = dibsx_buf_ok(&text) ? fill_folder(files, gid, &text, err)
+    rc = dibsx_buf_ok(&text) ? fill_folder(files, kind, gid, &text, err)
                              : dibsx_nomem(err, "the results of other steps");
     dibsx_buf_fini(&text);
     if (rc != DIBS_OK)
@@ -168,15 +171,17 @@ take_stale(const char *path, int64_t age_s, dibs__result_files *files)
         close(fd);
 }
 
-void dibs__result_files_sweep(const char *where, int64_t age_s)
+void dibs__result_files_sweep(dibs__files_kind kind, const char *where,
+                              int64_t age_s)
 {
+    const char *prefix = prefixes[kind];
     const struct dirent *entry;
     where = find_place(where);
     DIR *dir = opendir(where);
     while (dir && (entry = readdir(dir))) {
         dibs__result_files files;
         char path[PATH_MAX];
-        if (strncmp(entry->d_name, prefix, sizeof prefix - 1) != 0 ||
+        if (strncmp(entry->d_name, prefix, strlen(prefix)) != 0 ||
             snprintf(path, sizeof path, "%s/%s", where, entry->d_name) >=
                 (int)sizeof files.dir)
             continue;

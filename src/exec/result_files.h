@@ -1,5 +1,6 @@
-/* result_files.h - the files through which commands pass results on: $DIBS_RESULT, which
- * a command writes, and $DIBS_NEEDS, which has the results that it needs. */
+/* result_files.h - the folder of a command, with the files through which it passes results
+ * on: $DIBS_RESULT, which the command writes, and $DIBS_NEEDS, which has the results that it
+ * needs. The worker of a queue keeps the data of an item in one. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_EXEC_RESULT_FILES_H
 #define DIBS_EXEC_RESULT_FILES_H
@@ -18,6 +19,12 @@ typedef struct dibs__need {
     size_t len;
 } dibs__need;
 
+/* Each kind has names of its own for its folders. */
+typedef enum dibs__files_kind {
+    DIBS__FILES_STEP, /* of a job */
+    DIBS__FILES_ITEM  /* of a queue */
+} dibs__files_kind;
+
 typedef struct dibs__result_files {
     char dir[PATH_MAX]; /* a folder that its user alone may enter; "": none */
     int dir_fd;
@@ -25,16 +32,17 @@ typedef struct dibs__result_files {
 } dibs__result_files;
 
 /* Makes the folder in `where` (NULL: $TMPDIR, or /tmp) for a command that runs as `user`
- * (NULL: as this process), with the needs in it as a JSON object of texts. Remove
- * with dibs__result_files_remove(). */
+ * (NULL: as this process), with the needs in it as a JSON object of texts, for a step.
+ * Remove with dibs__result_files_remove(). */
 DIBS_MUST_CHECK dibs_status dibs__result_files_make(
-    dibs__result_files *files, const char *where, const char *user,
-    const dibs__need *needs, size_t count, dibs_error *err);
+    dibs__result_files *files, dibs__files_kind kind, const char *where,
+    const char *user, const dibs__need *needs, size_t count, dibs_error *err);
 void dibs__result_files_remove(dibs__result_files *files);
 
 /* Removes folders there that processes left which were killed: those that are at least
  * so old and in nobody's use. Says nothing: what cannot be removed stays. */
-void dibs__result_files_sweep(const char *where, int64_t age_s);
+void dibs__result_files_sweep(dibs__files_kind kind, const char *where,
+                              int64_t age_s);
 
 /* Appends the variables, each with a NUL behind it: DIBS_RESULT, DIBS_NEEDS, and for
  * each need DIBS_NEEDS_STEP with its result (the step in capitals, other characters

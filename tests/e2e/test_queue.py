@@ -253,6 +253,27 @@ class Run(QueueCase):
         self.assertEqual(data, "one")
         self.assertFalse(os.path.exists(path))
 
+    def test_a_file_of_a_worker_that_was_killed_goes(self):
+        self.push("one")
+        self.env["TMPDIR"] = self.path("tmp")
+        os.mkdir(self.env["TMPDIR"])
+        worker = self.start("queue", "run", "q", "--ttl", span(1), "--in-file", "--", "sh", "-c",
+                            'echo "$DIBS_ITEM_FILE"; exec sleep 1000')
+        path = worker.stdout.readline().strip()
+        used = self.start("queue", "run", "other", "--in-file", "--", "sh", "-c", 'echo "$DIBS_ITEM_FILE"; exec sleep 1000')
+        self.ok("queue", "push", "other", "two")
+        in_use = used.stdout.readline().strip()
+        worker.kill()
+        worker.wait()
+
+        def gone():
+            self.ok("queue", "run", "nothing", "-w", "0", "--", "true")
+            return not os.path.exists(os.path.dirname(path))
+
+        self.assertEqual(self.text(path), "one")
+        wait_until(gone, "the end of the file")
+        self.assertEqual(self.text(in_use), "two")
+
     def test_once(self):
         self.fails(75, "queue", "run", "q", "--once", "-w", "0", "--", "true")
         self.fails(0, "queue", "run", "q", "--once", "-w", "0", "-E", "0", "--", "true")
