@@ -44,7 +44,8 @@ typedef struct worker {
     dibs_item *item;
     int lost_fd;
     int data_fd;              /* the command's standard input */
-    dibs__result_files files; /* with the data, of --in-file */
+    dibs__result_files files; /* with the result, and the data of --in-file */
+    char told[DIBS__RESULT_MAX + 1]; /* the result; "": none */
     char label[LABEL_SIZE];
     dibsx_nsec drain_at; /* 0: go on */
     sigset_t awaited;
@@ -118,16 +119,28 @@ static dibs_status write_data(const worker *w, int fd, dibs_error *err)
     return dibsx_write_all(fd, data, len) ? DIBS_OK : fail_data(err, "write");
 }
 
-/* With --in-file the data is in a file of its own, and standard input is empty. */
-static dibs_status put_file(worker *w, dibs_error *err)
+/* Where no file can be made the command has no $DIBS_ITEM_RESULT. */
+static dibs_status make_folder(worker *w, dibs_error *err)
 {
     char path[PATH_MAX + 8];
     dibs_status rc = dibs__result_files_make(&w->files, DIBS__FILES_ITEM, NULL,
                                              NULL, NULL, 0, err);
-    int fd;
 
+    (void)unsetenv("DIBS_ITEM_RESULT");
     if (rc != DIBS_OK)
         return rc;
+    snprintf(path, sizeof path, "%s/" DIBS__RESULT_NAME, w->files.dir);
+    (void)setenv("DIBS_ITEM_RESULT", path, 1);
+    return DIBS_OK;
+}
+
+/* With --in-file the data is in a file of its own, and standard input is empty. */
+static dibs_status put_file(worker *w, dibs_error *err)
+{
+    char path[PATH_MAX + 8];
+    dibs_status rc;
+    int fd;
+
     snprintf(path, sizeof path, "%s/data", w->files.dir);
     fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0)
@@ -141,10 +154,13 @@ static dibs_status put_file(worker *w, dibs_error *err)
 
 static dibs_status put_data(worker *w, dibs_error *err)
 {
-    dibs_status rc;
+    dibs_status rc = make_folder(w, err);
 
     if (dibs__opt_flag(w->g.cmd, "in-file"))
-        return put_file(w, err);
+        return rc == DIBS_OK ? put_file(w, err) : rc;
+    if (rc != DIBS_OK && w->g.opts.verbose)
+        dibs__cli_say("%s has no $DIBS_ITEM_RESULT: %s", w->label,
+                      err->message);
     w->data_fd = memfd_create("dibs-item", MFD_CLOEXEC);
     if (w->data_fd < 0)
         return fail_data(err, "keep");
@@ -152,6 +168,18 @@ static dibs_status put_data(worker *w, dibs_error *err)
     if (rc == DIBS_OK && lseek(w->data_fd, 0, SEEK_SET) != 0)
         rc = fail_data(err, "rewind");
     return rc;
+}
+
+/* What cannot be read counts for nothing: the exit code decides. */
+static void read_result(worker *w)
+{
+    dibs_error err = {0};
+
+    w->told[0] = '\0';
+    if (w->files.dir_fd >= 0 &&
+        dibs__result_files_read_text(&w->files, w->told, &err) != DIBS_OK &&
+        !w->g.opts.quiet)
+        dibs__cli_say("%s: %s", w->label, err.message);
 }
 
 static void drop_data(worker *w)
@@ -211,6 +239,7 @@ static dibs_status run_command(worker *w, dibs_error *err)
     work.stdin_fd = w->data_fd;
     if (rc == DIBS_OK)
         rc = dibs__guarded_run(&w->g, &watched, NULL, 0, err);
+    read_result(w);
     drop_data(w);
     return rc;
 }
@@ -231,13 +260,13 @@ static dibs_status nack_item(worker *w, const char *reason, dibs_error *err)
 static dibs_status settle_item(worker *w, dibs_error *err)
 {
     const dibs__outcome *out = &w->g.out;
-    char reason[64];
+    char code[64];
+    const char *reason = w->told[0] && !out->exit_signal ? w->told : code;
 
     if (out->exit_signal)
-        snprintf(reason, sizeof reason, "killed by signal %d",
-                 out->exit_signal);
+        snprintf(code, sizeof code, "killed by signal %d", out->exit_signal);
     else
-        snprintf(reason, sizeof reason, "exit code %d", out->exit_status);
+        snprintf(code, sizeof code, "exit code %d", out->exit_status);
     if (out->timed_out)
         return nack_item(w, "it took longer than --limit", err);
     if (out->guard_died)
@@ -246,7 +275,7 @@ static dibs_status settle_item(worker *w, dibs_error *err)
         return nack_item(w, reason, err);
     if (out->exit_status == CODE_DEAD)
         return dibs_item_dead(w->item, reason, err);
-    return dibs_item_ack(w->item, err);
+    return dibs_item_ack_result(w->item, w->told[0] ? w->told : NULL, err);
 }
 
 /* The exit code of the item, and whether another one makes sense. */
@@ -416,7 +445,11 @@ const dibs__verb dibs__verb_queue_run = {
         "DIBS_ITEM_ATTEMPT (1 at first), DIBS_ITEM_LOST (attempts whose "
         "worker died), DIBS_ITEM_FENCE (higher for each later delivery of the "
         "item), DIBS_ITEM_TOKEN (of this delivery alone) and DIBS_ITEM_HEADERS "
-        "(lines KEY=VALUE).\n",
+        "(lines KEY=VALUE).\n"
+        "DIBS_ITEM_RESULT is a file: with exit code 0, what the command writes "
+        "there is the result, cut to 1,023 bytes, for the record of the item "
+        "(--keep-done of queue set). With another code it is the reason, cut "
+        "to 255 bytes.\n",
     .examples = "Four at a time, five minutes each at most:\n"
                 "  dibs queue run mail -j 4 --limit 5m -- ./send\n"
                 "All that is ready, then stop:\n"

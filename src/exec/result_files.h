@@ -1,6 +1,6 @@
 /* result_files.h - the folder of a command, with the files through which it passes results
  * on: $DIBS_RESULT, which the command writes, and $DIBS_NEEDS, which has the results that it
- * needs. The worker of a queue keeps the data of an item in one. */
+ * needs. The command of a queue has $DIBS_ITEM_RESULT, and perhaps the data of its item. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_EXEC_RESULT_FILES_H
 #define DIBS_EXEC_RESULT_FILES_H
@@ -11,6 +11,9 @@
 #include <sys/types.h>
 
 enum { DIBS__RESULT_MAX = 4096 };
+
+/* The name of the file in its folder. */
+#define DIBS__RESULT_NAME "result"
 
 /* The result of a step that another one needs. */
 typedef struct dibs__need {
@@ -29,6 +32,7 @@ typedef struct dibs__result_files {
     char dir[PATH_MAX]; /* a folder that its user alone may enter; "": none */
     int dir_fd;
     uid_t uid;
+    dibs__files_kind kind;
 } dibs__result_files;
 
 /* Makes the folder in `where` (NULL: $TMPDIR, or /tmp) for a command that runs as `user`
@@ -56,5 +60,11 @@ void dibs__result_files_env(const dibs__result_files *files,
 DIBS_MUST_CHECK dibs_status dibs__result_files_read(
     const dibs__result_files *files, char result[DIBS__RESULT_MAX], size_t *len,
     dibs_error *err);
+
+/* The same as a text for people: what comes first, up to a NUL, without newlines at the
+ * end. */
+DIBS_MUST_CHECK dibs_status
+dibs__result_files_read_text(const dibs__result_files *files,
+                             char text[DIBS__RESULT_MAX + 1], dibs_error *err);
 
 #endif

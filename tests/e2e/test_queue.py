@@ -253,6 +253,30 @@ class Run(QueueCase):
         self.assertEqual(data, "one")
         self.assertFalse(os.path.exists(path))
 
+    def test_the_command_tells_its_result(self):
+        self.ok("queue", "set", "q", "--keep-done", "10")
+        for data in ("0 done", "65 no such user", "3 busy", "0", "4", "kill it"):
+            self.push(data)
+        self.run_all('read -r code told; [ -z "$told" ] || echo "$told" >"$DIBS_ITEM_RESULT"; '
+                     '[ "$code" != kill ] || kill -9 $$; exit "$code"', "--delay", "1h")
+        self.assertEqual([item["reason"] for item in self.items("dead")], ["no such user"])
+        self.assertEqual({item["data"]: item["reason"] for item in self.items("later")},
+                         {"3 busy": "busy", "4": "exit code 4", "kill it": "killed by signal 9"})
+        self.assertIn("no such user", self.ok("queue", "dead", "q"))
+        self.assertEqual(sorted(item["result"] or "" for item in self.items("done")), ["", "done"])
+
+    def test_a_result_that_is_no_text_to_keep(self):
+        """The work was done: the item is acked."""
+        self.ok("queue", "set", "q", "--keep-done", "10")
+        for data in ("head -c 5000 /dev/zero | tr '\\0' x >$DIBS_ITEM_RESULT", "ln -sf /etc/passwd $DIBS_ITEM_RESULT",
+                     "rm $DIBS_ITEM_RESULT"):
+            self.push(data)
+        self.run_all('eval "$(cat)"')
+        self.assertEqual(sorted(item["result"] or "" for item in self.items("done")), ["", "", 1023 * "x"])
+        self.push("one")
+        self.env["TMPDIR"] = self.path("nowhere")
+        self.assertEqual(self.run_all('cat; echo "$DIBS_ITEM_RESULT"'), "one\n")
+
     def test_a_file_of_a_worker_that_was_killed_goes(self):
         self.push("one")
         self.env["TMPDIR"] = self.path("tmp")

@@ -80,7 +80,7 @@ static void test_a_result_is_bounded(void **state)
 {
     world *w = *state;
     dibs__result_files files;
-    char result[DIBS__RESULT_MAX];
+    char result[DIBS__RESULT_MAX], text[DIBS__RESULT_MAX + 1];
     size_t len;
     CHECK(DIBS_OK, dibs__result_files_make(&files, DIBS__FILES_STEP, NULL, NULL,
                                            NULL, 0, err));
@@ -89,6 +89,11 @@ static void test_a_result_is_bounded(void **state)
     assert_int_equal(len, DIBS__RESULT_MAX);
     (void)run_with(w, &files, NULL, "head -c 4097 /dev/zero > $DIBS_RESULT");
     CHECK(DIBS_INVALID, dibs__result_files_read(&files, result, &len, err));
+    CHECK(DIBS_OK, dibs__result_files_read_text(&files, text, err));
+    assert_string_equal(text, "");
+    (void)run_with(w, &files, NULL, "printf 'why\\n\\n' > $DIBS_RESULT");
+    CHECK(DIBS_OK, dibs__result_files_read_text(&files, text, err));
+    assert_string_equal(text, "why");
     (void)run_with(w, &files, NULL, "rm $DIBS_RESULT");
     CHECK(DIBS_OK, dibs__result_files_read(&files, result, &len, err));
     assert_int_equal(len, 0);
