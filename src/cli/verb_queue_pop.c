@@ -235,6 +235,34 @@ static int pop_item(const dibs__command *cmd)
     return code;
 }
 
+/* As $DIBS_ITEM_TOKEN of queue run: ID-FENCE-ATTEMPT. */
+static bool is_name_of_delivery(const char *text)
+{
+    static const char digits[] = "0123456789";
+
+    for (int part = 1;; part++) {
+        size_t len = strspn(text, digits);
+
+        if (len == 0 || text[len] != (part < 3 ? '-' : '\0'))
+            return false;
+        if (part == 3)
+            return true;
+        text += len + 1;
+    }
+}
+
+static dibs_status check_token(const char *token, dibs_error *err)
+{
+    if (!is_name_of_delivery(token))
+        return DIBS_OK;
+    return dibsx_fail(err, DIBS_INVALID,
+                      "%s is DIBS_ITEM_TOKEN of queue run, which names a "
+                      "delivery and is no token of queue pop; the worker "
+                      "itself keeps and settles the item by the exit code of "
+                      "its command",
+                      token);
+}
+
 /* The operand, or the first line of --token-file. */
 static dibs_status read_token(const dibs__command *cmd,
                               char out[DIBS_ITEM_TOKEN_SIZE], dibs_error *err)
@@ -252,7 +280,7 @@ static dibs_status read_token(const dibs__command *cmd,
         if (strlen(word) >= DIBS_ITEM_TOKEN_SIZE)
             return dibsx_fail(err, DIBS_INVALID, "that is not a token");
         memcpy(out, word, strlen(word) + 1);
-        return DIBS_OK;
+        return check_token(word, err);
     }
     file = fopen(path, "re");
     if (!file)

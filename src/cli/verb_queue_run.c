@@ -170,7 +170,7 @@ static dibs_status put_data(worker *w, dibs_error *err)
     return rc;
 }
 
-/* What cannot be read counts for nothing: the exit code decides. */
+/* A result that cannot be read counts for nothing: the exit code decides. */
 static void read_result(worker *w)
 {
     dibs_error err = {0};
@@ -198,7 +198,8 @@ static void set_number(const char *name, uint64_t number)
     (void)setenv(name, text, 1);
 }
 
-/* The token names this delivery: no other one, of any item, has it. */
+/* DIBS_ITEM_TOKEN names this delivery: no other one, of any item, has it. It is none of
+ * queue pop: this process keeps the delivery, and settles it. */
 static void set_environment(const worker *w)
 {
     const char *header;
@@ -444,8 +445,10 @@ const dibs__verb dibs__verb_queue_run = {
         "The command finds in its environment DIBS_QUEUE, DIBS_ITEM_ID, "
         "DIBS_ITEM_ATTEMPT (1 at first), DIBS_ITEM_LOST (attempts whose "
         "worker died), DIBS_ITEM_FENCE (higher for each later delivery of the "
-        "item), DIBS_ITEM_TOKEN (of this delivery alone) and DIBS_ITEM_HEADERS "
-        "(lines KEY=VALUE).\n"
+        "item), DIBS_ITEM_TOKEN (the name of this delivery alone) and "
+        "DIBS_ITEM_HEADERS (lines KEY=VALUE). The worker keeps and settles the "
+        "item itself: queue ack, nack and extend take a token of queue pop, "
+        "not DIBS_ITEM_TOKEN.\n"
         "DIBS_ITEM_RESULT is a file: with exit code 0, what the command writes "
         "there is the result, cut to 1,023 bytes, for the record of the item "
         "(--keep-done of queue set). With another code it is the reason, cut "

@@ -229,6 +229,11 @@ class Run(QueueCase):
         out = self.run_all('echo "$DIBS_ITEM_ID $DIBS_ITEM_FENCE $DIBS_ITEM_TOKEN"')
         fence = out.split()[1]
         self.assertEqual(out, f"{number} {fence} {number}-{fence}-1\n")
+        for verb in ("ack", "nack", "extend"):
+            told = self.fails(64, "queue", verb, "q", out.split()[2])
+            self.assertIn("is DIBS_ITEM_TOKEN of queue run", told)
+        self.assertIn("no token of an item", self.fails(64, "queue", "ack", "q", "1-2"))
+        self.assertIn("no token of an item", self.fails(64, "queue", "ack", "q", "1-2-3-4-5"))
 
     def test_exit_codes_decide(self):
         for code in ("0", "65", "75", "3"):
