@@ -36,7 +36,7 @@ class Events(Case):
 
     def test_a_trim_is_a_gap(self):
         positions = self.ok("publish", "--lines", "t", stdin=None, input="a\nb\nc").split()
-        self.assertEqual(self.ok("events", "trim", "t", "--through", positions[1]), "2 events removed\n")
+        self.assertEqual(self.ok("events", "trim", "t", "--through", positions[1], "--yes"), "2 events removed\n")
         shown = self.json("events", "show", "t", "--json")
         self.assertEqual((shown["events"], shown["bytes"]), (1, 1))
         self.assertEqual([str(shown["first"]), str(shown["last"])], [positions[2], positions[2]])
@@ -45,7 +45,24 @@ class Events(Case):
         self.assertEqual((gap["kind"], str(gap["from"]), str(gap["to"])), ("gap", positions[0], positions[1]))
         self.assertEqual(json.loads(got[1])["value"], "c")
         self.assertIn("were trimmed", self.fails(1, "events", "read", "t", "--since", positions[0], "--fail-gap"))
-        self.assertEqual(self.ok("events", "trim", "t", "--through", "end"), "1 events removed\n")
+        told = self.json("events", "trim", "t", "--through", "end", "-y", "--json")
+        self.assertEqual(told, {"schema": 1, "topic": "t", "removed": 1})
+
+    def test_a_trim_asks_and_is_in_the_trail(self):
+        self.ok("publish", "-q", "--lines", "t", stdin=None, input="a\nb\nc")
+        trim = ("events", "trim", "t", "--through", "end")
+        self.assertIn("--yes is needed", self.fails(64, *trim))
+        code, shown = self.on_terminal(*trim, answer=b"n\n")
+        self.assertEqual(code, 1, shown)
+        self.assertIn("remove all 3 events of t?", shown)
+        away = "fault+" + self.env["DIBS_URL"] + "?fault=fail&step=append"
+        self.assertIn("the trail did not take events-trim of t", self.fails(69, "--url", away, *trim, "-y"))
+        self.assertEqual(self.json("events", "show", "t", "--json")["events"], 3)
+        code, shown = self.on_terminal(*trim, "--reason", "too many", answer=b"y\n")
+        self.assertEqual(code, 0, shown)
+        trail = self.json("trail", "--json")["trail"]
+        self.assertEqual([(e["action"], e["name"]) for e in trail], [("events-trim", "t")])
+        self.assertTrue(trail[0]["reason"].startswith("too many [who="))
 
     def test_a_group_goes_on_where_it_was(self):
         self.ok("publish", "-q", "--lines", "t", stdin=None, input="a\nb\nc")

@@ -68,7 +68,7 @@ USES = {
     "subscribe": ["secret-topic", "--since", "start", "-n", "1"],
     "events read": ["secret-topic", "--json"],
     "events show": ["secret-topic", "--json"],
-    "events trim": ["secret-topic", "--through", "end"],
+    "events trim": ["secret-topic", "--through", "end", "--yes"],
     "limit": ["secret-limit", "--rate", "10/s", "--json"],
     "queue push": ["secret-queue", "x", "--json"],
     "queue pop": ["secret-queue", "-n", "--json"],
