@@ -56,6 +56,7 @@ USES = {
     "state watch": ["secret-value", "--count", "1"],
     "barrier": ["secret-barrier", "-n", "1"],
     "breaker run": ["secret-breaker", "--", "true"],
+    "breaker ls": ["--json"],
     "breaker show": ["secret-breaker", "--json"],
     "breaker open": ["secret-breaker"],
     "breaker close": ["secret-breaker"],
