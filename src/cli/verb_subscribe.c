@@ -36,11 +36,15 @@ static bool parse_number(const char *text, uint64_t *out)
     return *text >= '0' && *text <= '9' && *end == '\0' && !errno;
 }
 
-/* "start", "end", a position, "@SECONDS", or a duration before now. */
-static bool parse_since(const char *text, dibs_reader_opts *out)
+/* "start", "end", a position, "@SECONDS", or a duration before now: *before_now, and a
+ * time of this machine. */
+static bool
+parse_since(const char *text, dibs_reader_opts *out, bool *before_now)
 {
     int64_t ago_ms;
     uint64_t number;
+
+    *before_now = false;
 
     *out = (dibs_reader_opts){.size = sizeof(*out)};
     if (strcmp(text, "end") == 0)
@@ -62,7 +66,24 @@ static bool parse_since(const char *text, dibs_reader_opts *out)
         ago_ms > DIBS__YEAR * 100)
         return false;
     out->wall_us = dibsx_wall_us() - ago_ms * 1000;
+    *before_now = true;
     return true;
+}
+
+/* Events have the times of the store, whose clock may be another. */
+static int open_client(const dibs__command *cmd, bool before_now,
+                       dibs_reader_opts *opts, dibs_client **cl)
+{
+    int64_t ahead_us = 0;
+    dibs_error err = {0};
+    int code = dibs__cli_open(cmd, cl);
+
+    if (code || !before_now)
+        return code;
+    if (dibs_clock_compare(*cl, &ahead_us, NULL, &err) != DIBS_OK)
+        return dibs__cli_fail(cmd, &err);
+    opts->wall_us += ahead_us;
+    return 0;
 }
 
 static int print_json(const char *topic, const dibs_event *event)
@@ -270,9 +291,10 @@ static int run_reader(const dibs__command *cmd, bool follows)
     dibs_client *cl = NULL;
     dibs_error err = {0};
     dibs__signals sig;
+    bool before_now;
     int code, fatal = 0;
 
-    if (!parse_since(since, &opts)) {
+    if (!parse_since(since, &opts, &before_now)) {
         dibs__cli_say("--since is start, end, a position, @SECONDS or a "
                       "duration such as 10m, not '%s'",
                       since);
@@ -282,7 +304,7 @@ static int run_reader(const dibs__command *cmd, bool follows)
         opts.group = dibs__opt_text(cmd, "group");
     if (opts.group)
         dibs__signals_block(&sig);
-    code = dibs__cli_open(cmd, &cl);
+    code = open_client(cmd, before_now, &opts, &cl);
     if (code && opts.group)
         fatal = dibs__signals_pending(&sig);
     else if (!code && dibs_reader_new(cl, dibs__operands(cmd)[0], &opts,

@@ -3,10 +3,13 @@
 import array
 import fcntl
 import json
+import os
 import signal
+import struct
 import termios
 import threading
 import time
+import unittest
 
 from support import PATIENCE, Case, main, span, wait_until
 
@@ -149,6 +152,16 @@ class Events(Case):
         self.fails(64, "publish", "dibs.trail", "x")
         self.fails(75, "subscribe", "nothing", "-w", "10ms")
         self.assertIn("65536", self.fails(64, "publish", "t", "-", stdin=None, input="x" * 70000))
+
+
+@unittest.skipUnless(os.environ.get("DIBS_TEST_URL") and os.environ.get("DIBS_CLOCK_SHIM"), "needs a server and the clock shim")
+class Clock(Case):
+    def test_a_duration_is_before_the_time_of_the_store(self):
+        self.ok("publish", "-q", "t", "one")
+        with open(self.path("clock"), "wb") as file:
+            file.write(struct.pack("qq", 2 * 3600 * 1000000, 0))
+        ahead = {**self.env, "LD_PRELOAD": os.environ["DIBS_CLOCK_SHIM"], "CLOCK_SHIM": self.path("clock")}
+        self.assertEqual(self.ok("events", "read", "t", "--since", "1h", env=ahead), "one\n")
 
 
 if __name__ == "__main__":
