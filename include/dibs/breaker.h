@@ -138,6 +138,19 @@ DIBS_API DIBS_MUST_CHECK dibs_status dibs_breaker_force(
  * NULL is a no-op. */
 DIBS_API void dibs_breaker_free(dibs_breaker *breaker);
 
+/* The name is valid during the call only. Return false to end the listing. */
+typedef bool dibs_breaker_each_fn(const char *name,
+                                  const dibs_breaker_info *info, void *arg);
+
+/* Calls `each` for every breaker that is open, or has closed within a day, and whose name
+ * begins with `begins` (NULL: all). The order is that of the bytes of names. A breaker
+ * that has never opened is not listed: it has no value in the store. `each` may use the
+ * client.
+ *   DIBS_UNSUPPORTED  a quorum; the message says why */
+DIBS_API DIBS_MUST_CHECK dibs_status
+dibs_breaker_list(dibs_client *client, const char *begins,
+                  dibs_breaker_each_fn *each, void *arg, dibs_error *err);
+
 /* "closed", "open", "half-open" or "forced". */
 DIBS_API const char *dibs_breaker_state_name(dibs_breaker_state state);
 

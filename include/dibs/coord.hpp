@@ -918,6 +918,22 @@ class breaker
     std::unique_ptr<dibs_breaker, freer> breaker_;
 };
 
+/* The names of the breakers that begin so and are open, or have closed within a day, in
+ * the order of their bytes. */
+inline std::vector<std::string>
+breakers(const client &cl, const std::string &begins = std::string())
+{
+    detail::names found;
+    dibs_error err = dibs_error();
+    dibs_breaker_each_fn *note = [](const char *name, const dibs_breaker_info *,
+                                    void *arg) {
+        return detail::add_name(arg, name);
+    };
+
+    found.must(dibs_breaker_list(cl.get(), begins.c_str(), note, &found, &err), err);
+    return std::move(found.all);
+}
+
 } // namespace dibs
 
 #endif

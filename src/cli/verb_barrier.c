@@ -2,20 +2,15 @@
  * barrier ls at all barriers. */
 /* SPDX-License-Identifier: MIT */
 #include "base/clock.h"
-#include "base/fail.h"
 #include "cli/list_verb.h"
 #include "cli/options.h"
 #include "cli/print.h"
+#include "cli/signal_wait.h"
 #include "cli/verbs.h"
-#include "exec/signals.h"
 #include <dibs/barrier.h>
 
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
-
-enum { CANCEL_AGAIN_NS = 10 * 1000 * 1000 };
 
 static int print_outcome(const dibs__command *cmd, dibs_status rc,
                          uint64_t generation, int64_t waited_ms)
@@ -46,53 +41,29 @@ static int64_t wait_of(const dibs__command *cmd)
     return wait_ms > 0 ? wait_ms : 1;
 }
 
+static void cancel_wait(void *arg)
+{
+    dibs_barrier_cancel(arg);
+}
+
 /* A party that is ended by a signal gives its seat up first, so that the others need not
  * wait until it has ended by itself. */
 typedef struct party {
     dibs_barrier *barrier;
     dibs__signals signals;
-    sigset_t set; /* the signals served, and the one that ends the thread */
-    _Atomic int fatal; /* 0: none */
+    int fatal; /* 0: none */
 } party;
-
-/* The wait may not have begun when the signal came: cancels until the main thread says
- * that it is over. */
-static void *serve_signals(void *arg)
-{
-    const struct timespec again = {.tv_nsec = CANCEL_AGAIN_NS};
-    party *p = arg;
-
-    for (;;) {
-        int number = p->fatal ? sigtimedwait(&p->set, NULL, &again)
-                              : sigwaitinfo(&p->set, NULL);
-
-        if (number == SIGRTMIN)
-            return NULL;
-        if (number == SIGTSTP)
-            dibs__signal_stop(false);
-        if (number > 0 && dibs__signal_fatal(number) && !p->fatal)
-            p->fatal = number;
-        if (p->fatal)
-            dibs_barrier_cancel(p->barrier);
-    }
-}
 
 static dibs_status wait_served(party *p, uint64_t *generation, dibs_error *err)
 {
-    pthread_t thread;
-    int failed;
-    dibs_status rc;
+    dibs__signal_wait wait = {.cancel = cancel_wait, .arg = p->barrier};
+    dibs_status rc = dibs__signal_wait_begin(&wait, &p->signals, err);
 
-    p->set = p->signals.served;
-    sigaddset(&p->set, SIGRTMIN);
-    pthread_sigmask(SIG_BLOCK, &p->set, NULL);
-    failed = pthread_create(&thread, NULL, serve_signals, p);
-    if (failed)
-        return dibsx_fail_at(err, DIBS_UNAVAIL, dibsx_errno_name(failed),
-                             "cannot start a thread: %s", strerror(failed));
+    if (rc != DIBS_OK)
+        return rc;
     rc = dibs_barrier_wait(p->barrier, generation, err);
-    pthread_kill(thread, SIGRTMIN);
-    pthread_join(thread, NULL);
+    dibs__signal_wait_end(&wait);
+    p->fatal = wait.fatal;
     return rc;
 }
 

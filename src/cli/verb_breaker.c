@@ -1,10 +1,11 @@
-/* verb_breaker.c - breaker run, show, open, close.
+/* verb_breaker.c - breaker run, ls, show, open, close.
  *
  * run asks the breaker, runs the command and counts its exit code. The command is a plain
  * child: there is no lease to guard. Main thread only. */
 /* SPDX-License-Identifier: MIT */
 #include "base/clock.h"
 #include "cli/changes.h"
+#include "cli/list_verb.h"
 #include "cli/options.h"
 #include "cli/print.h"
 #include "cli/verbs.h"
@@ -269,6 +270,23 @@ static int run_command(const dibs__command *cmd)
     return code;
 }
 
+static void
+json_info(dibsx_json *js, const char *name, const dibs_breaker_info *info)
+{
+    dibsx_json_pair_text(js, "name", name);
+    dibsx_json_pair_text(js, "state", dibs_breaker_state_name(info->state));
+    dibsx_json_pair_uint(js, "version", info->version);
+    dibsx_json_pair_int(js, "good", info->good);
+    dibsx_json_pair_int(js, "bad", info->bad);
+    dibsx_json_pair_int(js, "slow", info->slow);
+    dibsx_json_pair_int(js, "reporters", info->reporters);
+    dibsx_json_key(js, "retry_after_ms");
+    if (info->retry_ms < 0)
+        dibsx_json_null(js);
+    else
+        dibsx_json_int(js, info->retry_ms);
+}
+
 static int print_info(const dibs__command *cmd, const dibs_breaker_info *info)
 {
     const char *state = dibs_breaker_state_name(info->state);
@@ -286,19 +304,60 @@ static int print_info(const dibs__command *cmd, const dibs_breaker_info *info)
         return dibs__out_done();
     }
     dibs__report_begin(&report);
-    dibsx_json_pair_text(&report.js, "name", dibs__operands(cmd)[0]);
-    dibsx_json_pair_text(&report.js, "state", state);
-    dibsx_json_pair_uint(&report.js, "version", info->version);
-    dibsx_json_pair_int(&report.js, "good", info->good);
-    dibsx_json_pair_int(&report.js, "bad", info->bad);
-    dibsx_json_pair_int(&report.js, "slow", info->slow);
-    dibsx_json_pair_int(&report.js, "reporters", info->reporters);
-    dibsx_json_key(&report.js, "retry_after_ms");
-    if (info->retry_ms < 0)
-        dibsx_json_null(&report.js);
-    else
-        dibsx_json_int(&report.js, info->retry_ms);
+    json_info(&report.js, dibs__operands(cmd)[0], info);
     return dibs__report_end(&report);
+}
+
+/* Where the breakers of a list go. */
+typedef struct rows {
+    dibs__shape shape;
+    void *out;
+} rows;
+
+static bool
+list_breaker(const char *name, const dibs_breaker_info *info, void *arg)
+{
+    const rows *to = arg;
+
+    if (to->shape == DIBS__AS_NAMES) {
+        dibs__list_name(name);
+    } else if (to->shape == DIBS__AS_JSON) {
+        dibsx_json_open(to->out, '{');
+        json_info(to->out, name, info);
+        dibsx_json_close(to->out, '}');
+    } else {
+        dibs__table_cell(to->out, name);
+        dibs__table_cell(to->out, dibs_breaker_state_name(info->state));
+        if (info->state == DIBS_BREAKER_OPEN)
+            dibs__table_span(to->out, info->retry_ms);
+        else
+            dibs__table_cell(to->out, "");
+        dibs__table_cellf(to->out, "%lld", (long long)info->good);
+        dibs__table_cellf(to->out, "%lld", (long long)info->bad);
+        dibs__table_cellf(to->out, "%lld", (long long)info->slow);
+    }
+    return true;
+}
+
+static dibs_status list_in_shape(const dibs__command *cmd, dibs_client *cl,
+                                 dibs__shape shape, void *out, dibs_error *err)
+{
+    rows to = {shape, out};
+
+    return dibs_breaker_list(cl, dibs__operands(cmd)[0], list_breaker, &to,
+                             err);
+}
+
+static int list_breakers(const dibs__command *cmd)
+{
+    static const char *const heads[] = {"NAME", "STATE", "RECOVERS IN",
+                                        "GOOD", "BAD",   "SLOW"};
+    static const dibs__listing breakers = {.key = "breakers",
+                                           .heads = heads,
+                                           .columns = 6,
+                                           .list = list_in_shape};
+
+    return dibs__list(cmd, &breakers);
 }
 
 static int force_state(const dibs__command *cmd, dibs_client *cl,
@@ -452,6 +511,20 @@ const dibs__verb dibs__verb_breaker_run = {
     .min_operands = 2,
     DIBS__TAKES_COMMAND,
     .run = run_command,
+};
+
+const dibs__verb dibs__verb_breaker_ls = {
+    .name = "breaker ls",
+    .operands = "[PREFIX]",
+    .summary = "list breakers",
+    .about = "One line per breaker that is open, or has closed within a day, "
+             "and whose name begins with PREFIX: its state, when it recovers, "
+             "and the calls that are counted in the window. A breaker that has "
+             "never opened is not listed.\n",
+    .exits = "0 listed\n",
+    .options = "json,names",
+    .max_operands = 1,
+    .run = list_breakers,
 };
 
 const dibs__verb dibs__verb_breaker_show = {

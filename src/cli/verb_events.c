@@ -1,10 +1,13 @@
 /* verb_events.c - events show, trim: a topic as its operator sees it. */
 /* SPDX-License-Identifier: MIT */
+#include "cli/changes.h"
+#include "cli/confirm.h"
 #include "cli/options.h"
 #include "cli/print.h"
 #include "cli/verbs.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -71,25 +74,76 @@ static bool find_through(const dibs__command *cmd, uint64_t *through)
     return false;
 }
 
+/* Says how many there are, and asks, unless --yes. */
+static int confirm_trim(const dibs__command *cmd, dibs_client *cl, bool all)
+{
+    const char *topic = dibs__operands(cmd)[0];
+    char question[DIBS_NAME_MAX + 128];
+    dibs_topic_state at;
+    dibs_error err = {0};
+
+    if (dibs__opt_flag(cmd, "yes"))
+        return 0;
+    if (dibs_events_show(cl, topic, &at, &err) != DIBS_OK)
+        return dibs__cli_fail(cmd, &err);
+    if (all)
+        snprintf(question, sizeof(question),
+                 "remove all %" PRIu64 " events of %s?", at.count, topic);
+    else
+        snprintf(question, sizeof(question),
+                 "remove the events of %s up to %.32s? It has %" PRIu64 ".",
+                 topic, dibs__opt_text(cmd, "through"), at.count);
+    return dibs__confirm(question);
+}
+
+static int report_trim(const dibs__command *cmd, uint64_t gone)
+{
+    dibs__report report;
+
+    if (!dibs__opt_flag(cmd, "json")) {
+        if (dibs__opt_flag(cmd, "quiet"))
+            return 0;
+        printf("%" PRIu64 " events removed\n", gone);
+        return dibs__out_done();
+    }
+    dibs__report_begin(&report);
+    dibsx_json_pair_text(&report.js, "topic", dibs__operands(cmd)[0]);
+    dibsx_json_pair_uint(&report.js, "removed", gone);
+    return dibs__report_end(&report);
+}
+
+static int
+remove_events(const dibs__command *cmd, dibs_client *cl, uint64_t through)
+{
+    const char *topic = dibs__operands(cmd)[0];
+    uint64_t gone = 0;
+    dibs_error err = {0};
+    int code = dibs__cli_change_begin(cmd, cl, "events-trim", topic), reported;
+    dibs_status rc;
+
+    if (code)
+        return code;
+    rc = dibs_events_trim(cl, topic, through, &gone, &err);
+    dibs__cli_change_end_items(cmd, cl, "events-trim", topic, gone, rc);
+    reported = rc == DIBS_OK || gone > 0 ? report_trim(cmd, gone) : 0;
+    return rc != DIBS_OK ? dibs__cli_fail(cmd, &err) : reported;
+}
+
 static int trim_topic(const dibs__command *cmd)
 {
-    uint64_t through, gone = 0;
+    uint64_t through;
     dibs_client *cl = NULL;
-    dibs_error err = {0};
     int code;
 
     if (!find_through(cmd, &through))
         return DIBS__EXIT_USAGE;
-    code = dibs__cli_open(cmd, &cl);
-    if (code)
-        return code;
-    if (dibs_events_trim(cl, dibs__operands(cmd)[0], through, &gone, &err) !=
-        DIBS_OK) {
-        code = dibs__cli_fail(cmd, &err);
-    } else if (!dibs__opt_flag(cmd, "quiet")) {
-        printf("%llu events removed\n", (unsigned long long)gone);
-        code = dibs__out_done();
-    }
+    code = dibs__confirm_possible(cmd);
+    if (!code)
+        code = dibs__cli_open(cmd, &cl);
+    if (!code)
+        code = confirm_trim(cmd, cl, through == UINT64_MAX);
+    if (!code)
+        code = remove_events(cmd, cl, through);
     dibs_close(cl);
     return code;
 }
@@ -128,11 +182,15 @@ const dibs__verb dibs__verb_events_trim = {
     .name = "events trim",
     .operands = "TOPIC",
     .summary = "remove the oldest events of a topic",
-    .about = "Readers that had not read them learn of the gap. Positions go "
-             "on.\n",
+    .about = "Asks first, unless --yes. Readers that had not read them learn "
+             "of the gap. Positions go on.\n",
     .examples = "All events:\n"
-                "  dibs events trim orders --through end\n",
-    .exits = "0 removed, or there were none\n",
+                "  dibs events trim orders --through end\n"
+                "In a script:\n"
+                "  dibs events trim orders --through 1794800000000000 --yes\n",
+    .exits = "0 removed, or there were none\n"
+             "1 not confirmed\n",
+    .options = "json,yes,reason",
     .min_operands = 1,
     .max_operands = 1,
     .run = trim_topic,

@@ -1,5 +1,6 @@
 /* verb_job_load.c - job load: the jobs of files become those of a store. */
 /* SPDX-License-Identifier: MIT */
+#include "cli/changes.h"
 #include "cli/job_board.h"
 #include "cli/job_files.h"
 #include "cli/print.h"
@@ -81,6 +82,10 @@ load_file(const dibs__command *cmd, dibs_client *cl, const char *who,
         rc = dibs__board_load(&board, &read->file, &opts, print_job,
                               (void *)(size_t)cmd, sum, &why, &err);
     *failed = rc != DIBS_OK;
+    if (opts.force && !opts.dry_run &&
+        (*failed || sum->verdict == DIBS__SET_LOAD))
+        dibs__cli_change_made(cmd, cl, "job-load", read->file.set, "--force",
+                              rc);
     if (*failed) {
         code = dibs__cli_fail(cmd, &err);
         if (rc == DIBS_INVALID)
@@ -145,7 +150,8 @@ static int load_files(const dibs__command *cmd)
 
 static const dibs__option options[] = {
     {.name = "force",
-     .help = "Load the file whatever version the store has of its set."},
+     .help = "Load the file whatever version the store has of its set. The "
+             "trail has an entry of that."},
     {.name = "dry-run", .help = "Say what would be done, and do nothing."},
 };
 

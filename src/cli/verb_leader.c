@@ -3,10 +3,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/clock.h"
 #include "base/fail.h"
+#include "cli/changes.h"
 #include "cli/heir.h"
 #include "cli/options.h"
 #include "cli/print.h"
 #include "cli/verbs.h"
+#include "show/change_trail.h"
 
 #include <inttypes.h>
 #include <poll.h>
@@ -110,6 +112,7 @@ typedef struct transfer {
     dibsx_nsec deadline;
     char key[DIBS__HEIR_KEY_SIZE];
     uint64_t version; /* of the value that names the heir; 0: it is not ours */
+    bool asked;       /* it was ours for some time */
     dibs_leader leader;
 } transfer;
 
@@ -152,6 +155,7 @@ static dibs_status name_heir(transfer *tr, dibs_error *err)
                         strlen(tr->heir), left_ms, &version, err);
     if (rc == DIBS_OK)
         tr->version = version;
+    tr->asked = tr->asked || dibs__change_may_be_done(rc);
     return rc == DIBS_STALE ? check_others(tr, &there, err) : rc;
 }
 
@@ -215,12 +219,19 @@ static int transfer_lead(const dibs__command *cmd, dibs_client *cl)
                    .heir = dibs__opt_text(cmd, "transfer"),
                    .deadline =
                        dibsx_after_ms(dibsx_now(), dibs__opt_ms(cmd, "wait"))};
+    char reason[DIBS__HEIR_SIZE + 8];
     dibs_error err = {0};
+    dibs_status rc;
 
     dibs__heir_key(tr.name, tr.key);
-    if (ask_leader(&tr, &err) != DIBS_OK)
-        return dibs__cli_fail(cmd, &err);
-    return print_leader(cmd, &tr.leader);
+    snprintf(reason, sizeof(reason), "to %s", tr.heir);
+    rc = ask_leader(&tr, &err);
+    /* Also of one that did not come in time: the leader may have left for it. */
+    if (tr.asked)
+        dibs__cli_change_made(cmd, cl, "leader-transfer", tr.name, reason,
+                              DIBS_OK);
+    return rc == DIBS_OK ? print_leader(cmd, &tr.leader)
+                         : dibs__cli_fail(cmd, &err);
 }
 
 static int choose_action(const dibs__command *cmd, dibs_client *cl)

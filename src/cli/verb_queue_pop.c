@@ -8,6 +8,7 @@
 #include "cli/option_values.h"
 #include "cli/options.h"
 #include "cli/print.h"
+#include "cli/signal_wait.h"
 #include "cli/token.h"
 #include "cli/value_json.h"
 #include "cli/verbs.h"
@@ -15,7 +16,6 @@
 #include <dibs/queue.h>
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -133,45 +133,21 @@ static int64_t wait_of(const dibs__command *cmd)
 
 /* ---- waiting with a draft of the token's file, which a signal must not leave behind */
 
-/* Takes the signals while the main thread waits; SIGRTMIN ends it. */
-static void *serve_signals(void *arg)
+static void cancel_wait(void *arg)
 {
-    pop *p = arg;
-    sigset_t awaited = p->sig.served;
-
-    sigaddset(&awaited, SIGRTMIN);
-    for (;;) {
-        int number = sigwaitinfo(&awaited, NULL);
-
-        if (number == SIGRTMIN)
-            return NULL;
-        if (number == SIGTSTP)
-            (void)dibs__signal_stop(false);
-        if (number > 0 && dibs__signal_fatal(number)) {
-            p->fatal = number;
-            dibs_queue_cancel(p->queue);
-        }
-    }
+    dibs_queue_cancel(arg);
 }
 
 static dibs_status reserve_served(pop *p, dibs_error *err)
 {
-    pthread_t thread;
-    sigset_t end, mask;
-    dibs_status rc;
-    int failed;
+    dibs__signal_wait wait = {.cancel = cancel_wait, .arg = p->queue};
+    dibs_status rc = dibs__signal_wait_begin(&wait, &p->sig, err);
 
-    sigemptyset(&end);
-    sigaddset(&end, SIGRTMIN);
-    pthread_sigmask(SIG_BLOCK, &end, &mask);
-    failed = pthread_create(&thread, NULL, serve_signals, p);
-    if (failed)
-        return dibsx_fail_at(err, DIBS_UNAVAIL, dibsx_errno_name(failed),
-                             "cannot start a thread: %s", strerror(failed));
+    if (rc != DIBS_OK)
+        return rc;
     rc = dibs_queue_reserve(p->queue, wait_of(p->cmd), &p->item, err);
-    pthread_kill(thread, SIGRTMIN);
-    pthread_join(thread, NULL);
-    pthread_sigmask(SIG_SETMASK, &mask, NULL);
+    dibs__signal_wait_end(&wait);
+    p->fatal = wait.fatal;
     return rc;
 }
 
@@ -259,6 +235,34 @@ static int pop_item(const dibs__command *cmd)
     return code;
 }
 
+/* As $DIBS_ITEM_TOKEN of queue run: ID-FENCE-ATTEMPT. */
+static bool is_name_of_delivery(const char *text)
+{
+    static const char digits[] = "0123456789";
+
+    for (int part = 1;; part++) {
+        size_t len = strspn(text, digits);
+
+        if (len == 0 || text[len] != (part < 3 ? '-' : '\0'))
+            return false;
+        if (part == 3)
+            return true;
+        text += len + 1;
+    }
+}
+
+static dibs_status check_token(const char *token, dibs_error *err)
+{
+    if (!is_name_of_delivery(token))
+        return DIBS_OK;
+    return dibsx_fail(err, DIBS_INVALID,
+                      "%s is DIBS_ITEM_TOKEN of queue run, which names a "
+                      "delivery and is no token of queue pop; the worker "
+                      "itself keeps and settles the item by the exit code of "
+                      "its command",
+                      token);
+}
+
 /* The operand, or the first line of --token-file. */
 static dibs_status read_token(const dibs__command *cmd,
                               char out[DIBS_ITEM_TOKEN_SIZE], dibs_error *err)
@@ -276,7 +280,7 @@ static dibs_status read_token(const dibs__command *cmd,
         if (strlen(word) >= DIBS_ITEM_TOKEN_SIZE)
             return dibsx_fail(err, DIBS_INVALID, "that is not a token");
         memcpy(out, word, strlen(word) + 1);
-        return DIBS_OK;
+        return check_token(word, err);
     }
     file = fopen(path, "re");
     if (!file)

@@ -14,6 +14,7 @@
 #include "cli/run/guarded.h"
 #include "cli/run/pool.h"
 #include "cli/verbs.h"
+#include "exec/result_files.h"
 #include <dibs/queue.h>
 
 #include <errno.h>
@@ -34,15 +35,17 @@ enum { CODE_DEAD = 65 };
 /* A delivery is valid for so long at first, whatever the ttl: margins are parts of it. */
 enum { FIRST_VALID_MS = 3000 };
 
-enum { CANCEL_AGAIN_MS = 10, LABEL_SIZE = DIBS_NAME_MAX + 48 };
+/* A folder that is being made is in nobody's use for a moment: STALE_S. */
+enum { CANCEL_AGAIN_MS = 10, LABEL_SIZE = DIBS_NAME_MAX + 48, STALE_S = 2 };
 
 typedef struct worker {
     dibs__guarded g;
     dibs_queue *queue;
     dibs_item *item;
     int lost_fd;
-    int data_fd;         /* the command's standard input */
-    char path[PATH_MAX]; /* of --in-file; "": none */
+    int data_fd;              /* the command's standard input */
+    dibs__result_files files; /* with the result, and the data of --in-file */
+    char told[DIBS__RESULT_MAX + 1]; /* the result; "": none */
     char label[LABEL_SIZE];
     dibsx_nsec drain_at; /* 0: go on */
     sigset_t awaited;
@@ -116,35 +119,48 @@ static dibs_status write_data(const worker *w, int fd, dibs_error *err)
     return dibsx_write_all(fd, data, len) ? DIBS_OK : fail_data(err, "write");
 }
 
+/* Where no file can be made the command has no $DIBS_ITEM_RESULT. */
+static dibs_status make_folder(worker *w, dibs_error *err)
+{
+    char path[PATH_MAX + 8];
+    dibs_status rc = dibs__result_files_make(&w->files, DIBS__FILES_ITEM, NULL,
+                                             NULL, NULL, 0, err);
+
+    (void)unsetenv("DIBS_ITEM_RESULT");
+    if (rc != DIBS_OK)
+        return rc;
+    snprintf(path, sizeof path, "%s/" DIBS__RESULT_NAME, w->files.dir);
+    (void)setenv("DIBS_ITEM_RESULT", path, 1);
+    return DIBS_OK;
+}
+
 /* With --in-file the data is in a file of its own, and standard input is empty. */
 static dibs_status put_file(worker *w, dibs_error *err)
 {
-    const char *folder = getenv("TMPDIR");
+    char path[PATH_MAX + 8];
     dibs_status rc;
     int fd;
 
-    snprintf(w->path, sizeof w->path, "%s/dibs-item-XXXXXX",
-             folder && *folder ? folder : "/tmp");
-    fd = mkostemp(w->path, O_CLOEXEC);
-    if (fd < 0) {
-        rc = fail_data(err, "make a file for");
-        w->path[0] = '\0';
-        return rc;
-    }
+    snprintf(path, sizeof path, "%s/data", w->files.dir);
+    fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return fail_data(err, "make a file for");
     rc = write_data(w, fd, err);
     close(fd);
     w->data_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    (void)setenv("DIBS_ITEM_FILE", w->path, 1);
+    (void)setenv("DIBS_ITEM_FILE", path, 1);
     return rc;
 }
 
 static dibs_status put_data(worker *w, dibs_error *err)
 {
-    dibs_status rc;
+    dibs_status rc = make_folder(w, err);
 
-    w->path[0] = '\0';
     if (dibs__opt_flag(w->g.cmd, "in-file"))
-        return put_file(w, err);
+        return rc == DIBS_OK ? put_file(w, err) : rc;
+    if (rc != DIBS_OK && w->g.opts.verbose)
+        dibs__cli_say("%s has no $DIBS_ITEM_RESULT: %s", w->label,
+                      err->message);
     w->data_fd = memfd_create("dibs-item", MFD_CLOEXEC);
     if (w->data_fd < 0)
         return fail_data(err, "keep");
@@ -154,13 +170,24 @@ static dibs_status put_data(worker *w, dibs_error *err)
     return rc;
 }
 
+/* A result that cannot be read counts for nothing: the exit code decides. */
+static void read_result(worker *w)
+{
+    dibs_error err = {0};
+
+    w->told[0] = '\0';
+    if (w->files.dir_fd >= 0 &&
+        dibs__result_files_read_text(&w->files, w->told, &err) != DIBS_OK &&
+        !w->g.opts.quiet)
+        dibs__cli_say("%s: %s", w->label, err.message);
+}
+
 static void drop_data(worker *w)
 {
     if (w->data_fd >= 0)
         close(w->data_fd);
     w->data_fd = -1;
-    if (w->path[0])
-        (void)unlink(w->path);
+    dibs__result_files_remove(&w->files);
 }
 
 static void set_number(const char *name, uint64_t number)
@@ -171,7 +198,8 @@ static void set_number(const char *name, uint64_t number)
     (void)setenv(name, text, 1);
 }
 
-/* The token names this delivery: no other one, of any item, has it. */
+/* DIBS_ITEM_TOKEN names this delivery: no other one, of any item, has it. It is none of
+ * queue pop: this process keeps the delivery, and settles it. */
 static void set_environment(const worker *w)
 {
     const char *header;
@@ -212,6 +240,7 @@ static dibs_status run_command(worker *w, dibs_error *err)
     work.stdin_fd = w->data_fd;
     if (rc == DIBS_OK)
         rc = dibs__guarded_run(&w->g, &watched, NULL, 0, err);
+    read_result(w);
     drop_data(w);
     return rc;
 }
@@ -232,13 +261,13 @@ static dibs_status nack_item(worker *w, const char *reason, dibs_error *err)
 static dibs_status settle_item(worker *w, dibs_error *err)
 {
     const dibs__outcome *out = &w->g.out;
-    char reason[64];
+    char code[64];
+    const char *reason = w->told[0] && !out->exit_signal ? w->told : code;
 
     if (out->exit_signal)
-        snprintf(reason, sizeof reason, "killed by signal %d",
-                 out->exit_signal);
+        snprintf(code, sizeof code, "killed by signal %d", out->exit_signal);
     else
-        snprintf(reason, sizeof reason, "exit code %d", out->exit_status);
+        snprintf(code, sizeof code, "exit code %d", out->exit_status);
     if (out->timed_out)
         return nack_item(w, "it took longer than --limit", err);
     if (out->guard_died)
@@ -247,7 +276,7 @@ static dibs_status settle_item(worker *w, dibs_error *err)
         return nack_item(w, reason, err);
     if (out->exit_status == CODE_DEAD)
         return dibs_item_dead(w->item, reason, err);
-    return dibs_item_ack(w->item, err);
+    return dibs_item_ack_result(w->item, w->told[0] ? w->told : NULL, err);
 }
 
 /* The exit code of the item, and whether another one makes sense. */
@@ -335,7 +364,7 @@ static int open_worker(worker *w)
 
 static int run_worker(const dibs__command *cmd)
 {
-    worker w = {.lost_fd = -1, .data_fd = -1};
+    worker w = {.lost_fd = -1, .data_fd = -1, .files = {.dir_fd = -1}};
     int die_of;
 
     dibs__guarded_init(&w.g, cmd);
@@ -347,6 +376,8 @@ static int run_worker(const dibs__command *cmd)
     w.awaited = w.g.signals.served;
     sigaddset(&w.awaited, SIGRTMIN);
     pthread_sigmask(SIG_BLOCK, &w.awaited, NULL);
+    /* A worker that is killed cannot remove the data of its item. */
+    dibs__result_files_sweep(DIBS__FILES_ITEM, NULL, STALE_S);
     w.code = open_worker(&w);
     die_of = w.code ? dibs__signals_pending(&w.g.signals) : 0;
     while (!w.code && work_once(&w))
@@ -389,7 +420,8 @@ static const dibs__option options[] = {
      .help = "With --once: the exit code when no item came within -w."},
     {.name = "in-file",
      .help = "Put the data into a file, whose path is in DIBS_ITEM_FILE; "
-             "standard input is empty then."},
+             "standard input is empty then. If the worker is killed, the next "
+             "one that starts removes the file."},
 };
 
 const dibs__option_rows dibs__options_queue_run =
@@ -413,8 +445,14 @@ const dibs__verb dibs__verb_queue_run = {
         "The command finds in its environment DIBS_QUEUE, DIBS_ITEM_ID, "
         "DIBS_ITEM_ATTEMPT (1 at first), DIBS_ITEM_LOST (attempts whose "
         "worker died), DIBS_ITEM_FENCE (higher for each later delivery of the "
-        "item), DIBS_ITEM_TOKEN (of this delivery alone) and DIBS_ITEM_HEADERS "
-        "(lines KEY=VALUE).\n",
+        "item), DIBS_ITEM_TOKEN (the name of this delivery alone) and "
+        "DIBS_ITEM_HEADERS (lines KEY=VALUE). The worker keeps and settles the "
+        "item itself: queue ack, nack and extend take a token of queue pop, "
+        "not DIBS_ITEM_TOKEN.\n"
+        "DIBS_ITEM_RESULT is a file: with exit code 0, what the command writes "
+        "there is the result, cut to 1,023 bytes, for the record of the item "
+        "(--keep-done of queue set). With another code it is the reason, cut "
+        "to 255 bytes.\n",
     .examples = "Four at a time, five minutes each at most:\n"
                 "  dibs queue run mail -j 4 --limit 5m -- ./send\n"
                 "All that is ready, then stop:\n"

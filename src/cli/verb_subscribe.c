@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "cli/options.h"
 #include "cli/print.h"
+#include "cli/signal_wait.h"
 #include "cli/value_json.h"
 #include "cli/verbs.h"
 
@@ -14,7 +15,17 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { SPAN_MS = 500 };
+/* ENDED: a signal has ended the wait for an event. */
+enum { SPAN_MS = 500, ENDED = DIBS__EXIT_SIGNAL };
+
+/* A reader at its work. The one of a group leaves before a signal ends it, so that the
+ * next one reads at once. */
+typedef struct feed {
+    const dibs__command *cmd;
+    dibs_reader *reader;
+    pthread_t printer;
+    _Atomic bool printing; /* a print that nobody takes must not delay that */
+} feed;
 
 static bool parse_number(const char *text, uint64_t *out)
 {
@@ -25,11 +36,15 @@ static bool parse_number(const char *text, uint64_t *out)
     return *text >= '0' && *text <= '9' && *end == '\0' && !errno;
 }
 
-/* "start", "end", a position, "@SECONDS", or a duration before now. */
-static bool parse_since(const char *text, dibs_reader_opts *out)
+/* "start", "end", a position, "@SECONDS", or a duration before now: *before_now, and a
+ * time of this machine. */
+static bool
+parse_since(const char *text, dibs_reader_opts *out, bool *before_now)
 {
     int64_t ago_ms;
     uint64_t number;
+
+    *before_now = false;
 
     *out = (dibs_reader_opts){.size = sizeof(*out)};
     if (strcmp(text, "end") == 0)
@@ -51,7 +66,24 @@ static bool parse_since(const char *text, dibs_reader_opts *out)
         ago_ms > DIBS__YEAR * 100)
         return false;
     out->wall_us = dibsx_wall_us() - ago_ms * 1000;
+    *before_now = true;
     return true;
+}
+
+/* Events have the times of the store, whose clock may be another. */
+static int open_client(const dibs__command *cmd, bool before_now,
+                       dibs_reader_opts *opts, dibs_client **cl)
+{
+    int64_t ahead_us = 0;
+    dibs_error err = {0};
+    int code = dibs__cli_open(cmd, cl);
+
+    if (code || !before_now)
+        return code;
+    if (dibs_clock_compare(*cl, &ahead_us, NULL, &err) != DIBS_OK)
+        return dibs__cli_fail(cmd, &err);
+    opts->wall_us += ahead_us;
+    return 0;
 }
 
 static int print_json(const char *topic, const dibs_event *event)
@@ -127,6 +159,8 @@ static int await_event(const dibs__command *cmd, dibs_reader *reader,
 
         if (rc == DIBS_OK)
             return 0;
+        if (rc == DIBS_CANCELLED)
+            return ENDED;
         if (rc == DIBS_LOST) { /* of the group: the next turn follows */
             if (!dibs__opt_flag(cmd, "quiet"))
                 dibs__cli_say("%s", err.message);
@@ -140,12 +174,16 @@ static int await_event(const dibs__command *cmd, dibs_reader *reader,
 }
 
 /* Prints an event. 0 to go on, else the exit code. */
-static int show_event(const dibs__command *cmd, const dibs_event *event)
+static int show_event(feed *f, const dibs_event *event)
 {
-    int code = dibs__opt_flag(cmd, "json")
-                   ? print_json(dibs__operands(cmd)[0], event)
-                   : print_text(cmd, event);
+    const dibs__command *cmd = f->cmd;
+    int code;
 
+    f->printing = true;
+    code = dibs__opt_flag(cmd, "json")
+               ? print_json(dibs__operands(cmd)[0], event)
+               : print_text(cmd, event);
+    f->printing = false;
     return !code && event->kind != DIBS_EVENT && dibs__opt_flag(cmd, "fail-gap")
                ? 1
                : code;
@@ -157,19 +195,22 @@ static int64_t wanted_count(const dibs__command *cmd)
                                          : INT64_MAX;
 }
 
-/* The events that were printed are handled. */
-static int keep_position(const dibs__command *cmd, dibs_reader *reader)
+/* The events that were printed are handled. One that a signal ended may have been
+ * displaced before. */
+static int keep_position(const feed *f, int code)
 {
     dibs_error err = {0};
 
-    if (!dibs__opt_given(cmd, "group") ||
-        dibs_reader_commit(reader, &err) == DIBS_OK)
-        return 0;
-    return dibs__cli_fail(cmd, &err);
+    if ((code && code != ENDED) || !dibs__opt_given(f->cmd, "group") ||
+        dibs_reader_commit(f->reader, &err) == DIBS_OK ||
+        (code && err.status == DIBS_LOST))
+        return code;
+    return dibs__cli_fail(f->cmd, &err);
 }
 
-static int follow_topic(const dibs__command *cmd, dibs_reader *reader)
+static int follow_topic(feed *f)
 {
+    const dibs__command *cmd = f->cmd;
     int64_t wait_ms =
         dibs__opt_given(cmd, "wait") ? dibs__opt_ms(cmd, "wait") : -1;
     int64_t left = wanted_count(cmd);
@@ -178,49 +219,82 @@ static int follow_topic(const dibs__command *cmd, dibs_reader *reader)
     while (!code && left > 0) {
         dibs_event event = {0};
 
-        code = await_event(cmd, reader, wait_ms, &event);
+        code = await_event(cmd, f->reader, wait_ms, &event);
         if (!code)
-            code = show_event(cmd, &event);
+            code = show_event(f, &event);
         if (event.kind == DIBS_EVENT)
             left--;
     }
-    return code ? code : keep_position(cmd, reader);
+    return keep_position(f, code);
+}
+
+static void cancel_feed(void *arg)
+{
+    feed *f = arg;
+
+    dibs_reader_cancel(f->reader);
+    if (f->printing)
+        (void)pthread_kill(f->printer, SIGRTMAX);
+}
+
+/* Ends a write() that waits. */
+static void interrupt_print(int number)
+{
+    (void)number;
+}
+
+/* *fatal: the signal that ended it; 0: none. */
+static int follow_served(feed *f, const dibs__signals *sig, int *fatal)
+{
+    struct sigaction action = {.sa_handler = interrupt_print};
+    dibs__signal_wait wait = {.cancel = cancel_feed, .arg = f};
+    dibs_error err = {0};
+    int code;
+
+    f->printer = pthread_self();
+    (void)sigaction(SIGRTMAX, &action, NULL);
+    if (dibs__signal_wait_begin(&wait, sig, &err) != DIBS_OK)
+        return dibs__cli_fail(f->cmd, &err);
+    code = follow_topic(f);
+    dibs__signal_wait_end(&wait);
+    *fatal = wait.fatal;
+    return code;
 }
 
 /* Ends where the topic ends now. */
-static int read_topic(const dibs__command *cmd, dibs_reader *reader)
+static int read_topic(feed *f)
 {
-    int64_t left = wanted_count(cmd);
+    int64_t left = wanted_count(f->cmd);
     int code = 0;
 
     while (!code && left > 0) {
         dibs_error err = {0};
         dibs_event event;
-        dibs_status rc = dibs_reader_next(reader, 0, &event, &err);
+        dibs_status rc = dibs_reader_next(f->reader, 0, &event, &err);
 
         if (rc == DIBS_TIMEOUT)
             return 0;
         if (rc != DIBS_OK)
-            return dibs__cli_fail(cmd, &err);
-        code = show_event(cmd, &event);
+            return dibs__cli_fail(f->cmd, &err);
+        code = show_event(f, &event);
         if (event.kind == DIBS_EVENT)
             left--;
     }
     return code;
 }
 
-static int run_reader(const dibs__command *cmd,
-                      int (*serve)(const dibs__command *, dibs_reader *))
+static int run_reader(const dibs__command *cmd, bool follows)
 {
     const char *since = dibs__opt_text(cmd, "since");
-    bool follows = serve == follow_topic;
-    dibs_reader *reader = NULL;
+    feed f = {.cmd = cmd};
     dibs_reader_opts opts;
     dibs_client *cl = NULL;
     dibs_error err = {0};
-    int code;
+    dibs__signals sig;
+    bool before_now;
+    int code, fatal = 0;
 
-    if (!parse_since(since, &opts)) {
+    if (!parse_since(since, &opts, &before_now)) {
         dibs__cli_say("--since is start, end, a position, @SECONDS or a "
                       "duration such as 10m, not '%s'",
                       since);
@@ -228,16 +302,22 @@ static int run_reader(const dibs__command *cmd,
     }
     if (follows && dibs__opt_given(cmd, "group"))
         opts.group = dibs__opt_text(cmd, "group");
-    code = dibs__cli_open(cmd, &cl);
-    if (code)
-        return code;
-    if (dibs_reader_new(cl, dibs__operands(cmd)[0], &opts, &reader, &err) !=
-        DIBS_OK)
+    if (opts.group)
+        dibs__signals_block(&sig);
+    code = open_client(cmd, before_now, &opts, &cl);
+    if (code && opts.group)
+        fatal = dibs__signals_pending(&sig);
+    else if (!code && dibs_reader_new(cl, dibs__operands(cmd)[0], &opts,
+                                      &f.reader, &err) != DIBS_OK)
         code = dibs__cli_fail(cmd, &err);
-    else
-        code = serve(cmd, reader);
-    dibs_reader_free(reader);
+    else if (!code && opts.group)
+        code = follow_served(&f, &sig, &fatal);
+    else if (!code)
+        code = follows ? follow_topic(&f) : read_topic(&f);
+    dibs_reader_free(f.reader);
     dibs_close(cl);
+    if (fatal && code)
+        dibs__signal_die(fatal);
     return code;
 }
 
@@ -349,12 +429,12 @@ static int listen_live(const dibs__command *cmd)
 static int subscribe_topic(const dibs__command *cmd)
 {
     return dibs__opt_flag(cmd, "live") ? listen_live(cmd)
-                                       : run_reader(cmd, follow_topic);
+                                       : run_reader(cmd, true);
 }
 
 static int read_events(const dibs__command *cmd)
 {
-    return run_reader(cmd, read_topic);
+    return run_reader(cmd, false);
 }
 
 #define SINCE_HELP                                                             \
@@ -374,7 +454,8 @@ static const dibs__option options[] = {
      DIBS__ROW_TEXT("group", "GROUP"),
      .otherwise = "none",
      .help = "Read as one of a group: one subscriber prints at a time, the "
-             "next goes on where it was. --since counts for the first."},
+             "next goes on where it was. --since counts for the first. If the "
+             "one that prints is killed, the next goes on after --ttl."},
     {.verbs = "subscribe",
      .name = "live",
      .help = "Print messages instead of events (publish --live): those that "
@@ -415,7 +496,7 @@ const dibs__verb dibs__verb_subscribe = {
              "1 events are gone, with --fail-gap\n"
              "75 no event came within --wait\n"
              "128+N ended by signal N\n",
-    .options = "json",
+    .options = "json,ttl",
     .min_operands = 1,
     .max_operands = 1,
     .run = subscribe_topic,

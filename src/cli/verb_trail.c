@@ -171,8 +171,9 @@ const dibs__verb dibs__verb_trail = {
         "fence, who had it, who broke it, and why; and one for each change "
         "that an operator made with a verb or through 'dibs serve', such as "
         "queue-purge or job-pause. 'dibs job start' writes none: the run says "
-        "who started it. The store keeps the latest thousand or so. "
-        "Only names that begin with PREFIX, if it is given. "
+        "who started it; nor does 'dibs job load' without --force. The store "
+        "keeps the latest thousand or so. Only names that begin with PREFIX, "
+        "if it is given. "
         "With --follow each line is printed as it comes; with --json as "
         "well, each is an object.\n",
     .examples = "Breaks of the nightly lock, and by whom:\n"

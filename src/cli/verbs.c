@@ -57,6 +57,7 @@ const char dibs__common_exits[] =
     X("Coordination", events_trim)                                             \
     X("Coordination", breaker)                                                 \
     X("Coordination", breaker_run)                                             \
+    X("Coordination", breaker_ls)                                              \
     X("Coordination", breaker_show)                                            \
     X("Coordination", breaker_open)                                            \
     X("Coordination", breaker_close)                                           \

@@ -13,8 +13,11 @@
 #include "core/names.h"
 #include "core/reach.h"
 #include "core/who.h"
+#include <dibs/state.h>
 #include <stdio.h>
 #include <string.h>
+
+#define KEYS "dibs.breaker/"
 
 enum { ROUNDS_MAX = 4, FLUSH_MAX = 40 };
 
@@ -28,7 +31,7 @@ name_breaker(dibs_breaker *br, const char *name, dibs_error *err)
     if (rc != DIBS_OK)
         return rc;
     snprintf(br->name, sizeof(br->name), "%s", name);
-    snprintf(key, sizeof(key), "dibs.breaker/%s", name);
+    snprintf(key, sizeof(key), KEYS "%s", name);
     rc = dibs__name_full(br->cl, key, br->key, err);
     dibs__topic_of_value(br->key, br->handle.topic);
     return rc;
@@ -303,6 +306,28 @@ static void fill_info(const dibs_breaker *br, dibs_breaker_info *out)
         out->state = DIBS_BREAKER_HALF_OPEN;
 }
 
+/* The store may be away: *out is what this client knows then. */
+static dibs_status
+ask_store(dibs_breaker *br, dibs_breaker_info *out, dibs_error *err)
+{
+    dibs_status rc = DIBS_OK;
+
+    pthread_mutex_lock(&br->cl->mutex);
+    dibs__handle_begin(&br->handle);
+    for (int i = 0; i < 2 && br->machine.shared; i++) {
+        rc = dibs__breaker_send_report(br, err); /* STALE: once more */
+        dibs__breaker_note(br, err);
+        if (rc != DIBS_STALE)
+            break;
+        rc = DIBS_OK;
+    }
+    fill_info(br, out);
+    dibs__breaker_arrange(br);
+    dibs__handle_end(&br->handle);
+    pthread_mutex_unlock(&br->cl->mutex);
+    return rc;
+}
+
 dibs_status
 dibs_breaker_get(dibs_breaker *br, dibs_breaker_info *out, dibs_error *err)
 {
@@ -314,23 +339,52 @@ dibs_breaker_get(dibs_breaker *br, dibs_breaker_info *out, dibs_error *err)
     if (!br)
         return dibsx_fail(err, DIBS_INVALID, "the breaker is NULL");
     rc = dibs__client_usable(br->cl, err);
-    if (rc != DIBS_OK)
-        return rc;
-    pthread_mutex_lock(&br->cl->mutex);
-    dibs__handle_begin(&br->handle);
-    for (int i = 0; i < 2 && br->machine.shared && rc == DIBS_OK; i++) {
-        rc = dibs__breaker_send_report(br, &why); /* STALE: once more */
-        dibs__breaker_note(br, &why);
-        if (rc == DIBS_OK)
-            break;
-        if (rc == DIBS_STALE)
-            rc = DIBS_OK;
+    if (rc == DIBS_OK)
+        (void)ask_store(br, out, &why);
+    return rc;
+}
+
+typedef struct listing {
+    dibs_client *cl;
+    dibs_breaker_each_fn *each;
+    void *arg;
+    dibs_error *err;
+    dibs_status rc; /* of the first that could not be looked at */
+} listing;
+
+static bool list_value(const dibs_state_item *item, void *arg)
+{
+    const char *name = item->key + sizeof(KEYS) - 1;
+    listing *li = arg;
+    dibs_error why = {0};
+    dibs_breaker *br = NULL;
+    dibs_breaker_info info;
+
+    li->rc = dibs_breaker_new(li->cl, name, NULL, &br, &why);
+    if (li->rc == DIBS_INVALID) { /* a value of somebody else */
+        li->rc = DIBS_OK;
+        return true;
     }
-    fill_info(br, out);
-    dibs__breaker_arrange(br);
-    dibs__handle_end(&br->handle);
-    pthread_mutex_unlock(&br->cl->mutex);
-    return DIBS_OK;
+    if (li->rc == DIBS_OK)
+        li->rc = ask_store(br, &info, &why);
+    dibs_breaker_free(br);
+    if (li->rc != DIBS_OK && li->err)
+        *li->err = why;
+    return li->rc == DIBS_OK && li->each(name, &info, li->arg);
+}
+
+dibs_status
+dibs_breaker_list(dibs_client *cl, const char *begins,
+                  dibs_breaker_each_fn *each, void *arg, dibs_error *err)
+{
+    DIBSX_UNCANCEL;
+    char key[sizeof(KEYS) + DIBS_NAME_MAX + 1];
+    listing li = {.cl = cl, .each = each, .arg = arg, .err = err};
+    dibs_status rc;
+
+    snprintf(key, sizeof(key), KEYS "%s", begins ? begins : "");
+    rc = dibs_state_list(cl, key, list_value, &li, err);
+    return rc == DIBS_OK ? li.rc : rc;
 }
 
 /* Locks: cl->mutex, let go meanwhile. */

@@ -26,8 +26,13 @@
 /* 256 steps with results that are escapes to the last byte. */
 #define NEEDS_MAX ((size_t)256 * 6 * DIBS__RESULT_MAX + 65536)
 
-static const char prefix[] = "dibs-step-";
-static const char result_name[] = "result", needs_name[] = "needs.json";
+static const char *const prefixes[] = {
+    [DIBS__FILES_STEP] = "dibs-step-", [DIBS__FILES_ITEM] = "dibs-item-"};
+static const char *const variables[] = {[DIBS__FILES_STEP] = "DIBS_RESULT",
+                                        [DIBS__FILES_ITEM] =
+                                            "DIBS_ITEM_RESULT"};
+static const char result_name[] = DIBS__RESULT_NAME,
+                  needs_name[] = "needs.json";
 
 static dibs_status
 folder_failed(dibs_error *err, const char *what, const char *path)
@@ -78,7 +83,8 @@ static dibs_status fill_folder(dibs__result_files *files, gid_t gid,
     if (files->dir_fd >= 0)
         (void)flock(files->dir_fd, LOCK_EX | LOCK_NB);
     if (files->dir_fd < 0 || !put_file(files, result_name, gid, &none) ||
-        !put_file(files, needs_name, gid, needs) ||
+        (files->kind == DIBS__FILES_STEP &&
+         !put_file(files, needs_name, gid, needs)) ||
         (files->uid != geteuid() && fchown(files->dir_fd, files->uid, gid)))
         return folder_failed(err, "write to", files->dir);
     return DIBS_OK;
@@ -107,19 +113,19 @@ static const char *find_place(const char *where)
 }
 
 dibs_status
-dibs__result_files_make(dibs__result_files *files, const char *where,
-                        const char *user, const dibs__need *needs, size_t count,
-                        dibs_error *err)
+dibs__result_files_make(dibs__result_files *files, dibs__files_kind kind,
+                        const char *where, const char *user,
+                        const dibs__need *needs, size_t count, dibs_error *err)
 {
     gid_t gid;
     dibsx_buf text;
-    *files = (dibs__result_files){.dir_fd = -1};
+    *files = (dibs__result_files){.dir_fd = -1, .kind = kind};
     where = find_place(where);
     dibs_status rc = find_user(user, &files->uid, &gid, err);
     if (rc != DIBS_OK)
         return rc;
-    int len =
-        snprintf(files->dir, sizeof files->dir, "%s/%sXXXXXX", where, prefix);
+    int len = snprintf(files->dir, sizeof files->dir, "%s/%sXXXXXX", where,
+                       prefixes[kind]);
     if (len < 0 || (size_t)len >= sizeof files->dir) {
         files->dir[0] = '\0';
         return dibsx_fail(err, DIBS_INVALID,
@@ -168,15 +174,17 @@ take_stale(const char *path, int64_t age_s, dibs__result_files *files)
         close(fd);
 }
 
-void dibs__result_files_sweep(const char *where, int64_t age_s)
+void dibs__result_files_sweep(dibs__files_kind kind, const char *where,
+                              int64_t age_s)
 {
+    const char *prefix = prefixes[kind];
     const struct dirent *entry;
     where = find_place(where);
     DIR *dir = opendir(where);
     while (dir && (entry = readdir(dir))) {
         dibs__result_files files;
         char path[PATH_MAX];
-        if (strncmp(entry->d_name, prefix, sizeof prefix - 1) != 0 ||
+        if (strncmp(entry->d_name, prefix, strlen(prefix)) != 0 ||
             snprintf(path, sizeof path, "%s/%s", where, entry->d_name) >=
                 (int)sizeof files.dir)
             continue;
@@ -224,13 +232,16 @@ static bool is_own_file(const dibs__result_files *files, int fd)
            info.st_uid == files->uid && info.st_nlink == 1;
 }
 
-dibs_status dibs__result_files_read(const dibs__result_files *files,
-                                    char result[DIBS__RESULT_MAX], size_t *len,
-                                    dibs_error *err)
+/* In *more is whether there are more bytes than DIBS__RESULT_MAX. */
+static dibs_status
+read_start(const dibs__result_files *files, char result[DIBS__RESULT_MAX],
+           size_t *len, bool *more, dibs_error *err)
 {
+    const char *variable = variables[files->kind];
     char beyond;
     ssize_t got = 0;
     *len = 0;
+    *more = false;
     int fd = openat(files->dir_fd, result_name,
                     O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     if (fd < 0 && errno == ENOENT)
@@ -239,25 +250,46 @@ dibs_status dibs__result_files_read(const dibs__result_files *files,
         if (fd >= 0)
             close(fd);
         return dibsx_fail(err, DIBS_INVALID,
-                          "$DIBS_RESULT is no plain file of the command's user "
-                          "any more; write to it, and do not replace it by a "
-                          "link");
+                          "$%s is no plain file of the command's user any "
+                          "more; write to it, and do not replace it by a link",
+                          variable);
     }
     while (*len < DIBS__RESULT_MAX &&
            ((got = read(fd, result + *len, DIBS__RESULT_MAX - *len)) > 0 ||
             (got < 0 && errno == EINTR)))
         *len += got > 0 ? (size_t)got : 0;
-    bool more = *len == DIBS__RESULT_MAX && read(fd, &beyond, 1) > 0;
+    *more = *len == DIBS__RESULT_MAX && read(fd, &beyond, 1) > 0;
     close(fd);
-    if (got < 0)
-        return dibsx_fail(err, DIBS_INTERNAL, "cannot read $DIBS_RESULT: %s",
-                          strerror(errno));
-    if (!more)
-        return DIBS_OK;
+    return got < 0 ? dibsx_fail(err, DIBS_INTERNAL, "cannot read $%s: %s",
+                                variable, strerror(errno))
+                   : DIBS_OK;
+}
+
+dibs_status dibs__result_files_read(const dibs__result_files *files,
+                                    char result[DIBS__RESULT_MAX], size_t *len,
+                                    dibs_error *err)
+{
+    bool more;
+    dibs_status rc = read_start(files, result, len, &more, err);
+    if (rc != DIBS_OK || !more)
+        return rc;
     *len = 0;
     return dibsx_fail(
         err, DIBS_INVALID,
         "the result has more than %d bytes; write it to a place of "
         "your own, and that place to $DIBS_RESULT",
         DIBS__RESULT_MAX);
+}
+
+dibs_status
+dibs__result_files_read_text(const dibs__result_files *files,
+                             char text[DIBS__RESULT_MAX + 1], dibs_error *err)
+{
+    bool more;
+    size_t len;
+    dibs_status rc = read_start(files, text, &len, &more, err);
+    text[len] = '\0';
+    for (len = strlen(text); len > 0 && text[len - 1] == '\n'; len--)
+        text[len - 1] = '\0';
+    return rc;
 }

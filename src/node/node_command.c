@@ -209,8 +209,9 @@ prepare_command(dibs__node *node, dibs__node_task *task, command *cmd,
         dibsx_zalloc_n(task->job->step_count + 1, sizeof(*needs));
     size_t count = needs ? find_needs(task->job, task, run, needs) : 0;
     dibsx_buf args, env;
-    dibs_status rc = dibs__result_files_make(&cmd->files, NULL, work->user,
-                                             needs, count, err);
+    dibs_status rc =
+        dibs__result_files_make(&cmd->files, DIBS__FILES_STEP, NULL, work->user,
+                                needs, count, err);
 
     dibsx_buf_init(&args, ARGS_MAX);
     dibsx_buf_init(&env, ENV_MAX);
@@ -344,7 +345,7 @@ static dibs_status open_executor(dibs__node *node, dibs_error *err)
     dibs_status rc = dibs__executor_open(node->opts->slots, NULL, &ex, err);
 
     /* A node that is killed cannot remove the folders of its commands. */
-    dibs__result_files_sweep(NULL, STALE_S);
+    dibs__result_files_sweep(DIBS__FILES_STEP, NULL, STALE_S);
     node->executor = ex;
     return rc;
 }

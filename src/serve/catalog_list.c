@@ -6,8 +6,6 @@
 #include "show/limit_json.h"
 #include <string.h>
 
-#define BREAKERS "dibs.breaker/"
-
 enum { PAIRS_MAX = 4096 };
 
 /* A listing under way. */
@@ -80,25 +78,17 @@ list_queues(dibs__serve_catalog *ca, dibs__catalog_page *page, dibs_error *err)
     return rc != DIBS_OK ? rc : li.rc;
 }
 
-static bool list_breaker(const char *name, void *arg)
+static bool
+list_breaker(const char *name, const dibs_breaker_info *info, void *arg)
 {
     listing *li = arg;
-    dibs_breaker *breaker = NULL;
-    dibs_breaker_info info;
-    dibs_status rc = dibs_breaker_new(li->ca->cl, name, DIBS_BREAKER_OPTS(),
-                                      &breaker, li->err);
     row_pairs row;
 
-    if (rc == DIBS_OK)
-        rc = dibs_breaker_get(breaker, &info, li->err);
-    dibs_breaker_free(breaker);
-    if (rc != DIBS_OK)
-        return note_status(li, rc);
     begin_row(&row, name);
-    dibs__noun_breaker(&row.js, &info);
-    if (!end_row(&row, li, name, dibs_breaker_state_name(info.state)))
+    dibs__noun_breaker(&row.js, info);
+    if (!end_row(&row, li, name, dibs_breaker_state_name(info->state)))
         return false;
-    last_row(li)->facts.breaker = info;
+    last_row(li)->facts.breaker = *info;
     return true;
 }
 
@@ -110,28 +100,32 @@ static bool has_row(const dibs__catalog_page *page, const char *name)
     return false;
 }
 
-static bool list_breaker_value(const dibs_state_item *item, void *arg)
-{
-    return list_breaker(item->key + sizeof(BREAKERS) - 1, arg);
-}
-
 static bool list_known_breaker(const char *name, void *arg)
 {
     listing *li = arg;
+    dibs_breaker *breaker = NULL;
+    dibs_breaker_info info;
+    dibs_status rc;
 
-    return has_row(li->page, name) || list_breaker(name, arg);
+    if (has_row(li->page, name))
+        return true;
+    rc = dibs_breaker_new(li->ca->cl, name, DIBS_BREAKER_OPTS(), &breaker,
+                          li->err);
+    if (rc == DIBS_OK)
+        rc = dibs_breaker_get(breaker, &info, li->err);
+    dibs_breaker_free(breaker);
+    return rc == DIBS_OK ? list_breaker(name, &info, li) : note_status(li, rc);
 }
 
-/* A breaker has a value from when it first opened until a day after it has closed.
+/* The store lists a breaker from when it first opened until a day after it has closed.
  * Others are those that requests named. */
 static dibs_status list_breakers(dibs__serve_catalog *ca,
                                  dibs__catalog_page *page, dibs_error *err)
 {
     listing li = {.ca = ca, .page = page, .err = err};
-    dibs_status rc =
-        dibs_state_list(ca->cl, BREAKERS, list_breaker_value, &li, err);
+    dibs_status rc = dibs_breaker_list(ca->cl, NULL, list_breaker, &li, err);
 
-    if (rc == DIBS_OK && li.rc == DIBS_OK)
+    if (rc == DIBS_OK)
         dibs__catalog_known(ca, DIBS__CATALOG_BREAKERS, list_known_breaker,
                             &li);
     return rc != DIBS_OK ? rc : li.rc;

@@ -599,6 +599,55 @@ static void calls_come_back_little_by_little(void **state)
     dibs_close(cl);
 }
 
+typedef struct listed {
+    char names[1024];
+    dibs_breaker_state states[4];
+    int count, most;
+} listed;
+
+static bool
+note_breaker(const char *name, const dibs_breaker_info *info, void *arg)
+{
+    listed *li = arg;
+    size_t len = strlen(li->names);
+
+    snprintf(li->names + len, sizeof(li->names) - len, "%s ", name);
+    li->states[li->count % 4] = info->state;
+    return ++li->count < li->most;
+}
+
+static void breakers_are_listed(void **state)
+{
+    dibs_client *cl = core_open(), *other = core_open();
+    char begins[64], name[3][DIBS_NAME_MAX + 1], all[1024];
+    listed li = {.most = 10}, one = {.most = 1}, none = {.most = 10};
+
+    (void)state;
+    snprintf(begins, sizeof(begins), "%.40s", core_name());
+    for (int i = 0; i < 3; i++) {
+        dibs_breaker *br;
+
+        snprintf(name[i], sizeof(name[i]), "%s-%d", begins, i);
+        br = open_breaker(cl, name[i], DIBS_BREAKER_OPTS(.threshold = 1));
+        if (i == 0)
+            CHECK(DIBS_OK, dibs_breaker_force(br, DIBS_BREAKER_FORCED, err));
+        else
+            assert_true(call(br, 1, i == 2));
+        dibs_breaker_free(br);
+    }
+    CHECK(DIBS_OK, dibs_breaker_list(other, begins, note_breaker, &li, err));
+    snprintf(all, sizeof(all), "%s %s ", name[0], name[1]);
+    assert_string_equal(li.names, all); /* the third was never open */
+    assert_int_equal(li.states[0], DIBS_BREAKER_FORCED);
+    assert_int_not_equal(li.states[1], DIBS_BREAKER_CLOSED);
+    CHECK(DIBS_OK, dibs_breaker_list(other, begins, note_breaker, &one, err));
+    assert_int_equal(one.count, 1);
+    CHECK(DIBS_OK, dibs_breaker_list(other, name[2], note_breaker, &none, err));
+    assert_int_equal(none.count, 0);
+    dibs_close(other);
+    dibs_close(cl);
+}
+
 static void numbers_that_make_no_sense_are_refused(void **state)
 {
     const dibs_breaker_opts *bad[] = {
@@ -643,6 +692,7 @@ int core_breaker_tests(void)
         cmocka_unit_test(a_watch_of_its_key_is_told_as_well),
         cmocka_unit_test(what_was_not_reported_is_sent_when_it_is_freed),
         cmocka_unit_test(calls_come_back_little_by_little),
+        cmocka_unit_test(breakers_are_listed),
         cmocka_unit_test(numbers_that_make_no_sense_are_refused),
     };
 

@@ -822,6 +822,7 @@ static void breakers(dibs::client &db)
     CHECK(moved.retry().count() > 0);
     CHECK(moved.info().state == DIBS_BREAKER_OPEN);
     moved.force(DIBS_BREAKER_CLOSED);
+    CHECK(dibs::breakers(db, "bro") == std::vector<std::string>{"broken"});
     CHECK(moved.enter());
     CHECK(thrown([&] {
               dibs::breaker bad(db, "x", dibs::breaker_options().threshold(-1));

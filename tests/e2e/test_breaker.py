@@ -1,4 +1,4 @@
-"""breaker run, show, open, close."""
+"""breaker run, ls, show, open, close."""
 # SPDX-License-Identifier: MIT
 import json
 import os
@@ -44,6 +44,22 @@ class Breaker(Case):
         self.assertEqual(self.json("breaker", "close", "x", "--json")["state"], "closed")
         self.ok("breaker", "run", "x", "true")
         self.assertEqual(self.json("breaker", "open", "x", "--recovery", "1h", "--json")["state"], "open")
+
+    def test_listing(self):
+        self.assertEqual(self.ok("breaker", "ls", "--names"), "")
+        for name in ("pay", "ls", "mail"):
+            self.ok("breaker", "open", name, *(["--recovery", "1h"] if name == "mail" else []))
+        self.ok("breaker", "close", "pay")
+        self.ok("breaker", "run", "never", "true")
+        self.assertEqual(self.ok("breaker", "ls", "--names"), "ls\nmail\npay\n")
+        self.assertEqual(self.ok("breaker", "ls", "--names", "ma"), "mail\n")
+        shown = self.json("breaker", "ls", "--json")["breakers"]
+        self.assertEqual([(b["name"], b["state"]) for b in shown], [("ls", "forced"), ("mail", "open"), ("pay", "closed")])
+        self.assertEqual((shown[0]["retry_after_ms"], shown[2]["retry_after_ms"]), (None, 0))
+        self.assertTrue(0 < shown[1]["retry_after_ms"] <= 3960000)
+        self.assertRegex(self.ok("breaker", "ls", "mail"), r"NAME +STATE +RECOVERS IN +GOOD +BAD +SLOW\nmail +open +(1h|59m)")
+        self.assertTrue(self.ok("breaker", "show", "ls").startswith("forced; "))
+        self.assertEqual(self.dibs("--url", "redis://127.0.0.1:1", "breaker", "ls").returncode, 69)
 
     def test_which_codes_are_bad(self):
         words = ("breaker", "run", "x", "--threshold", "1", "--fail-on", "2,4-6")

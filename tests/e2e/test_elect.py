@@ -130,6 +130,8 @@ class Elect(RunCase):
         self.assertEqual((shown["leader"], shown["term"]), ("b", int(heir.stdout.readline())))
         again = self.dibs("leader", "--transfer", "b", "e")
         self.assertEqual((again.returncode, again.stdout), (0, f"b term {shown['term']}\n"))
+        trail = [(e["action"], e["name"], e["reason"].split("[")[0]) for e in json.loads(self.dibs("trail", "--json").stdout)["trail"]]
+        self.assertEqual(trail, [("leader-transfer", "e", "to b ")])
         self.let_go(heir)
 
     def test_a_transfer_that_cannot_be(self):

@@ -1,10 +1,17 @@
 """publish, subscribe, events read, show, trim."""
 # SPDX-License-Identifier: MIT
+import array
+import fcntl
 import json
+import os
+import signal
+import struct
+import termios
 import threading
 import time
+import unittest
 
-from support import Case, main
+from support import PATIENCE, Case, main, span, wait_until
 
 
 class Events(Case):
@@ -32,7 +39,7 @@ class Events(Case):
 
     def test_a_trim_is_a_gap(self):
         positions = self.ok("publish", "--lines", "t", stdin=None, input="a\nb\nc").split()
-        self.assertEqual(self.ok("events", "trim", "t", "--through", positions[1]), "2 events removed\n")
+        self.assertEqual(self.ok("events", "trim", "t", "--through", positions[1], "--yes"), "2 events removed\n")
         shown = self.json("events", "show", "t", "--json")
         self.assertEqual((shown["events"], shown["bytes"]), (1, 1))
         self.assertEqual([str(shown["first"]), str(shown["last"])], [positions[2], positions[2]])
@@ -41,7 +48,24 @@ class Events(Case):
         self.assertEqual((gap["kind"], str(gap["from"]), str(gap["to"])), ("gap", positions[0], positions[1]))
         self.assertEqual(json.loads(got[1])["value"], "c")
         self.assertIn("were trimmed", self.fails(1, "events", "read", "t", "--since", positions[0], "--fail-gap"))
-        self.assertEqual(self.ok("events", "trim", "t", "--through", "end"), "1 events removed\n")
+        told = self.json("events", "trim", "t", "--through", "end", "-y", "--json")
+        self.assertEqual(told, {"schema": 1, "topic": "t", "removed": 1})
+
+    def test_a_trim_asks_and_is_in_the_trail(self):
+        self.ok("publish", "-q", "--lines", "t", stdin=None, input="a\nb\nc")
+        trim = ("events", "trim", "t", "--through", "end")
+        self.assertIn("--yes is needed", self.fails(64, *trim))
+        code, shown = self.on_terminal(*trim, answer=b"n\n")
+        self.assertEqual(code, 1, shown)
+        self.assertIn("remove all 3 events of t?", shown)
+        away = "fault+" + self.env["DIBS_URL"] + "?fault=fail&step=append"
+        self.assertIn("the trail did not take events-trim of t", self.fails(69, "--url", away, *trim, "-y"))
+        self.assertEqual(self.json("events", "show", "t", "--json")["events"], 3)
+        code, shown = self.on_terminal(*trim, "--reason", "too many", answer=b"y\n")
+        self.assertEqual(code, 0, shown)
+        trail = self.json("trail", "--json")["trail"]
+        self.assertEqual([(e["action"], e["name"]) for e in trail], [("events-trim", "t")])
+        self.assertTrue(trail[0]["reason"].startswith("too many [who="))
 
     def test_a_group_goes_on_where_it_was(self):
         self.ok("publish", "-q", "--lines", "t", stdin=None, input="a\nb\nc")
@@ -50,6 +74,34 @@ class Events(Case):
         self.assertEqual(self.ok(*first, "-n", "1"), "c\n")
         self.fails(75, *first, "-w", "10ms")
         self.assertEqual(self.ok("subscribe", "t", "--group", "h", "--since", "start", "-n", "1"), "a\n")
+
+    def test_a_signal_gives_the_turn_to_the_next(self):
+        one_of_group = ["subscribe", "t", "--group", "g", "--since", "start", "--ttl", "1h"]
+        self.ok("publish", "-q", "t", "one")
+        for number in (signal.SIGTERM, signal.SIGINT):
+            reader = self.start(*one_of_group)
+            self.assertEqual(reader.stdout.readline(), "one\n" if number == signal.SIGTERM else "two\n")
+            reader.send_signal(number)
+            self.assertEqual(reader.wait(PATIENCE), -number, reader.stderr.read())
+            self.ok("publish", "-q", "t", "two" if number == signal.SIGTERM else "three")
+        self.assertEqual(self.ok(*one_of_group, "-n", "1", "-w", span(20)), "three\n")
+
+    def test_a_signal_ends_a_print_that_nobody_takes(self):
+        one_of_group = ["subscribe", "t", "--group", "g", "--since", "start", "--ttl", "1h"]
+        for letter in "abc":
+            self.ok("publish", "-q", "t", "-", stdin=None, input=letter * 60000)
+        reader = self.start(*one_of_group)
+        unread = array.array("i", [0])
+
+        def blocked():
+            fcntl.ioctl(reader.stdout, termios.FIONREAD, unread)
+            return unread[0] > 60001
+
+        wait_until(blocked, "a full pipe")
+        reader.send_signal(signal.SIGTERM)
+        self.assertEqual(reader.wait(PATIENCE), -signal.SIGTERM)
+        # The second one was not printed to its end.
+        self.assertIn(self.ok(*one_of_group, "-n", "1", "-w", span(20))[0], "ab")
 
     def test_a_message_is_for_those_who_listen_now(self):
         self.ok("publish", "--live", "t", "before")
@@ -100,6 +152,16 @@ class Events(Case):
         self.fails(64, "publish", "dibs.trail", "x")
         self.fails(75, "subscribe", "nothing", "-w", "10ms")
         self.assertIn("65536", self.fails(64, "publish", "t", "-", stdin=None, input="x" * 70000))
+
+
+@unittest.skipUnless(os.environ.get("DIBS_TEST_URL") and os.environ.get("DIBS_CLOCK_SHIM"), "needs a server and the clock shim")
+class Clock(Case):
+    def test_a_duration_is_before_the_time_of_the_store(self):
+        self.ok("publish", "-q", "t", "one")
+        with open(self.path("clock"), "wb") as file:
+            file.write(struct.pack("qq", 2 * 3600 * 1000000, 0))
+        ahead = {**self.env, "LD_PRELOAD": os.environ["DIBS_CLOCK_SHIM"], "CLOCK_SHIM": self.path("clock")}
+        self.assertEqual(self.ok("events", "read", "t", "--since", "1h", env=ahead), "one\n")
 
 
 if __name__ == "__main__":

@@ -79,6 +79,8 @@ class Load(Jobs):
         self.assertEqual(self.load(code=78)["verdict"], "older")
         self.assertEqual(self.job("report")["hash"], before)
         self.assertEqual(self.load(FILE, "--force")["changed"], 1)
+        trail = [(e["action"], e["name"], e["reason"].split("[")[0]) for e in self.json("trail", "--json")["trail"]]
+        self.assertEqual(trail, [("job-load", "billing", "--force ")])
         self.assertNotEqual(self.job("report")["hash"], before)
 
     def test_a_job_that_is_gone_is_never_due(self):

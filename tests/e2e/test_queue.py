@@ -229,6 +229,11 @@ class Run(QueueCase):
         out = self.run_all('echo "$DIBS_ITEM_ID $DIBS_ITEM_FENCE $DIBS_ITEM_TOKEN"')
         fence = out.split()[1]
         self.assertEqual(out, f"{number} {fence} {number}-{fence}-1\n")
+        for verb in ("ack", "nack", "extend"):
+            told = self.fails(64, "queue", verb, "q", out.split()[2])
+            self.assertIn("is DIBS_ITEM_TOKEN of queue run", told)
+        self.assertIn("no token of an item", self.fails(64, "queue", "ack", "q", "1-2"))
+        self.assertIn("no token of an item", self.fails(64, "queue", "ack", "q", "1-2-3-4-5"))
 
     def test_exit_codes_decide(self):
         for code in ("0", "65", "75", "3"):
@@ -252,6 +257,51 @@ class Run(QueueCase):
         data, path = out.split()
         self.assertEqual(data, "one")
         self.assertFalse(os.path.exists(path))
+
+    def test_the_command_tells_its_result(self):
+        self.ok("queue", "set", "q", "--keep-done", "10")
+        for data in ("0 done", "65 no such user", "3 busy", "0", "4", "kill it"):
+            self.push(data)
+        self.run_all('read -r code told; [ -z "$told" ] || echo "$told" >"$DIBS_ITEM_RESULT"; '
+                     '[ "$code" != kill ] || kill -9 $$; exit "$code"', "--delay", "1h")
+        self.assertEqual([item["reason"] for item in self.items("dead")], ["no such user"])
+        self.assertEqual({item["data"]: item["reason"] for item in self.items("later")},
+                         {"3 busy": "busy", "4": "exit code 4", "kill it": "killed by signal 9"})
+        self.assertIn("no such user", self.ok("queue", "dead", "q"))
+        self.assertEqual(sorted(item["result"] or "" for item in self.items("done")), ["", "done"])
+
+    def test_a_result_that_is_no_text_to_keep(self):
+        """The work was done: the item is acked."""
+        self.ok("queue", "set", "q", "--keep-done", "10")
+        for data in ("head -c 5000 /dev/zero | tr '\\0' x >$DIBS_ITEM_RESULT", "ln -sf /etc/passwd $DIBS_ITEM_RESULT",
+                     "rm $DIBS_ITEM_RESULT"):
+            self.push(data)
+        self.run_all('eval "$(cat)"')
+        self.assertEqual(sorted(item["result"] or "" for item in self.items("done")), ["", "", 1023 * "x"])
+        self.push("one")
+        self.env["TMPDIR"] = self.path("nowhere")
+        self.assertEqual(self.run_all('cat; echo "$DIBS_ITEM_RESULT"'), "one\n")
+
+    def test_a_file_of_a_worker_that_was_killed_goes(self):
+        self.push("one")
+        self.env["TMPDIR"] = self.path("tmp")
+        os.mkdir(self.env["TMPDIR"])
+        worker = self.start("queue", "run", "q", "--ttl", span(1), "--in-file", "--", "sh", "-c",
+                            'echo "$DIBS_ITEM_FILE"; exec sleep 1000')
+        path = worker.stdout.readline().strip()
+        used = self.start("queue", "run", "other", "--in-file", "--", "sh", "-c", 'echo "$DIBS_ITEM_FILE"; exec sleep 1000')
+        self.ok("queue", "push", "other", "two")
+        in_use = used.stdout.readline().strip()
+        worker.kill()
+        worker.wait()
+
+        def gone():
+            self.ok("queue", "run", "nothing", "-w", "0", "--", "true")
+            return not os.path.exists(os.path.dirname(path))
+
+        self.assertEqual(self.text(path), "one")
+        wait_until(gone, "the end of the file")
+        self.assertEqual(self.text(in_use), "two")
 
     def test_once(self):
         self.fails(75, "queue", "run", "q", "--once", "-w", "0", "--", "true")

@@ -293,7 +293,7 @@ class Topics:
         self.assertEqual(self.next_event(late)[::2][1]["data"], "last")
         self.assertEqual(self.next_event(again)[1], str(last))
         # Events that were trimmed unread are told as a gap.
-        self.daemon.dibs("events", "trim", name, "--through", str(positions[0]))
+        self.daemon.dibs("events", "trim", name, "--through", str(positions[0]), "--yes")
         items = self.daemon.get(f"/v1/topics/{name}/events", query={"since": first}).json["items"]
         self.assertEqual((items[0]["kind"], items[0]["from"], items[0]["to"]), ("gap", first, positions[0]))
         self.assertEqual(self.next_event(self.stream(name, query=f"?since={first}"))[0], "gap")

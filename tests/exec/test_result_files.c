@@ -56,8 +56,8 @@ static void test_results_pass_on(void **state)
     char result[DIBS__RESULT_MAX];
     size_t len = 7;
     const char *user = geteuid() == 0 ? "nobody" : NULL;
-    CHECK(DIBS_OK,
-          dibs__result_files_make(&files, "/tmp", user, needs, 2, err));
+    CHECK(DIBS_OK, dibs__result_files_make(&files, DIBS__FILES_STEP, "/tmp",
+                                           user, needs, 2, err));
     CHECK(DIBS_OK, dibs__result_files_read(&files, result, &len, err));
     assert_int_equal(len, 0);
     const char *text = run_with(
@@ -80,14 +80,20 @@ static void test_a_result_is_bounded(void **state)
 {
     world *w = *state;
     dibs__result_files files;
-    char result[DIBS__RESULT_MAX];
+    char result[DIBS__RESULT_MAX], text[DIBS__RESULT_MAX + 1];
     size_t len;
-    CHECK(DIBS_OK, dibs__result_files_make(&files, NULL, NULL, NULL, 0, err));
+    CHECK(DIBS_OK, dibs__result_files_make(&files, DIBS__FILES_STEP, NULL, NULL,
+                                           NULL, 0, err));
     (void)run_with(w, &files, NULL, "head -c 4096 /dev/zero > $DIBS_RESULT");
     CHECK(DIBS_OK, dibs__result_files_read(&files, result, &len, err));
     assert_int_equal(len, DIBS__RESULT_MAX);
     (void)run_with(w, &files, NULL, "head -c 4097 /dev/zero > $DIBS_RESULT");
     CHECK(DIBS_INVALID, dibs__result_files_read(&files, result, &len, err));
+    CHECK(DIBS_OK, dibs__result_files_read_text(&files, text, err));
+    assert_string_equal(text, "");
+    (void)run_with(w, &files, NULL, "printf 'why\\n\\n' > $DIBS_RESULT");
+    CHECK(DIBS_OK, dibs__result_files_read_text(&files, text, err));
+    assert_string_equal(text, "why");
     (void)run_with(w, &files, NULL, "rm $DIBS_RESULT");
     CHECK(DIBS_OK, dibs__result_files_read(&files, result, &len, err));
     assert_int_equal(len, 0);
@@ -107,8 +113,8 @@ static void test_the_node_reads_no_other_file(void **state)
         dibs__result_files files;
         char result[DIBS__RESULT_MAX], dir[PATH_MAX];
         size_t len;
-        CHECK(DIBS_OK,
-              dibs__result_files_make(&files, NULL, NULL, NULL, 0, err));
+        CHECK(DIBS_OK, dibs__result_files_make(&files, DIBS__FILES_STEP, NULL,
+                                               NULL, NULL, 0, err));
         memcpy(dir, files.dir, sizeof dir);
         (void)run_with(w, &files, NULL, tricks[i]);
         CHECK(DIBS_INVALID, dibs__result_files_read(&files, result, &len, err));
@@ -122,10 +128,11 @@ static void test_the_node_reads_no_other_file(void **state)
         }
     }
     dibs__result_files files;
-    CHECK(DIBS_INVALID,
-          dibs__result_files_make(&files, NULL, "no-such-user", NULL, 0, err));
-    CHECK(DIBS_INTERNAL, dibs__result_files_make(&files, "/no/such/folder",
-                                                 NULL, NULL, 0, err));
+    CHECK(DIBS_INVALID, dibs__result_files_make(&files, DIBS__FILES_STEP, NULL,
+                                                "no-such-user", NULL, 0, err));
+    CHECK(DIBS_INTERNAL,
+          dibs__result_files_make(&files, DIBS__FILES_STEP, "/no/such/folder",
+                                  NULL, NULL, 0, err));
 }
 
 /* A process that is killed leaves its folder, which the next one removes; not those in
@@ -136,15 +143,19 @@ static void test_folders_of_the_dead_go(void **state)
     dibs__result_files files, used;
     (void)state;
     assert_non_null(mkdtemp(place));
-    CHECK(DIBS_OK, dibs__result_files_make(&files, place, NULL, needs, 2, err));
-    CHECK(DIBS_OK, dibs__result_files_make(&used, place, NULL, needs, 2, err));
+    CHECK(DIBS_OK, dibs__result_files_make(&files, DIBS__FILES_STEP, place,
+                                           NULL, needs, 2, err));
+    CHECK(DIBS_OK, dibs__result_files_make(&used, DIBS__FILES_STEP, place, NULL,
+                                           needs, 2, err));
     memcpy(dead, files.dir, sizeof dead);
     close(files.dir_fd); /* as its death does */
     (void)snprintf(other, sizeof other, "%s/dibs-stop-1", place);
     assert_int_equal(mkdir(other, 0700), 0);
-    dibs__result_files_sweep(place, 3600);
+    dibs__result_files_sweep(DIBS__FILES_STEP, place, 3600);
     assert_int_equal(access(dead, F_OK), 0);
-    dibs__result_files_sweep(place, 0);
+    dibs__result_files_sweep(DIBS__FILES_ITEM, place, 0);
+    assert_int_equal(access(dead, F_OK), 0);
+    dibs__result_files_sweep(DIBS__FILES_STEP, place, 0);
     assert_int_not_equal(access(dead, F_OK), 0);
     assert_int_equal(access(used.dir, F_OK), 0);
     dibs__result_files_remove(&used);

@@ -405,6 +405,15 @@ static void monitoring(void **state)
     dibs_lock_free(held);
 }
 
+static bool
+any_breaker(const char *name, const dibs_breaker_info *info, void *arg)
+{
+    (void)name;
+    (void)info;
+    (void)arg;
+    return true;
+}
+
 /* A breaker that cannot ask the store goes on alone, so that few of these fail. */
 static dibs_status use_breaker(world *w, dibs_error *err)
 {
@@ -424,6 +433,8 @@ static dibs_status use_breaker(world *w, dibs_error *err)
     rc = dibs_breaker_get(br, &info, err);
     if (rc == DIBS_OK)
         rc = dibs_breaker_force(br, DIBS_BREAKER_CLOSED, err);
+    if (rc == DIBS_OK)
+        rc = dibs_breaker_list(w->one, "guarded", any_breaker, NULL, err);
     dibs_breaker_free(br);
     return rc;
 }
