@@ -41,10 +41,10 @@ enum {
  *   LEAVE     OK: the seat has ended; that breaks the generation, but for QUIET
  *   COUNT     a latch: counts an id, once. OK: the latch is open. BUSY: it gathers.
  *             STALE: `after` is not 0 and not the generation
- *   LOOK      changes nothing. As COUNT of a latch; OK of another roster;
- *             NOTFOUND: there is none
+ *   LOOK      changes nothing. As COUNT of a latch; OK of another roster, also of
+ *             one whose seats have ended since; NOTFOUND: there is none
  *   RESET     a latch: OK: all counts are forgotten, `number` is the new
- *             generation. NOTFOUND */
+ *             generation. MISMATCH, NOTFOUND: as LOOK of another roster or none */
 typedef enum dibs__meet_verb {
     DIBS__SIT,
     DIBS__KEEP,
