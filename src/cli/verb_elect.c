@@ -98,12 +98,14 @@ static int read_options(candidate *c, const dibs__command *cmd)
     request->names[0] = c->g.opts.name;
     request->count = 1;
     request->meta[0] = c->member_meta;
-    request->lock = (dibs_lock_opts){.size = sizeof request->lock,
-                                     .ttl_ms = c->g.opts.ttl_ms,
-                                     .wait_ms = -1,
-                                     .priority = c->priority,
-                                     .label = dibs__opt_text(cmd, "owner"),
-                                     .meta = request->meta};
+    request->lock =
+        (dibs_lock_opts){.size = sizeof request->lock,
+                         .ttl_ms = c->g.opts.ttl_ms,
+                         .wait_ms = -1,
+                         .priority = c->priority,
+                         .label = dibs__opt_text(cmd, "owner"),
+                         .meta = request->meta,
+                         .durability = dibs__opt_text(cmd, "durability")};
     request->patient = true;
     request->quiet = c->g.opts.quiet;
     if (!code)
@@ -372,7 +374,7 @@ const dibs__verb dibs__verb_elect = {
                 "  dibs elect --meta addr=10.0.0.7:80 web -- ./serve\n",
     .exits = "N the command ended with N\n"
              "122 --once: the lead was lost or handed on\n" DIBS__COMMAND_EXITS,
-    .options = "ttl,owner,priority,meta",
+    .options = "ttl,owner,priority,meta,durability",
     .min_operands = 2,
     DIBS__TAKES_COMMAND,
     .run = run_elect,

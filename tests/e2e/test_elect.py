@@ -32,6 +32,13 @@ class Elect(RunCase):
         self.assertEqual(self.dibs("elect", "e", "--", "/nowhere").returncode, 127)
         self.assertEqual(self.dibs("elect", "e").returncode, 64)
 
+    def test_durability(self):
+        """A store without replicas refuses it."""
+        for options, env in ((["--durability", "wait:1"], self.env), ([], {**self.env, "DIBS_DURABILITY": "wait:1"})):
+            result = self.dibs("elect", *options, "e", "--", "touch", "began", env=env)
+            self.assertEqual(result.returncode, 78, result.stderr)
+        self.assertFalse(os.path.exists(self.path("began")))
+
     def test_the_next_one_leads(self):
         first, term = self.lead()
         second = self.start("elect", "e", "--", "sh", "-c", WORK, stdin=subprocess.PIPE)
