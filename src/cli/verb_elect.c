@@ -5,6 +5,7 @@
  * command's tree is left. After a loss or a transfer it campaigns again. Main thread
  * only; heir.c hears of transfers on a thread of its own. */
 /* SPDX-License-Identifier: MIT */
+#include "base/host.h"
 #include "cli/command.h"
 #include "cli/heir.h"
 #include "cli/lock_acquire.h"
@@ -43,9 +44,9 @@ typedef struct candidate {
 static int read_member(candidate *c, const dibs__command *cmd)
 {
     const char *given = dibs__opt_text(cmd, "member");
-    char host[40] = "unknown";
+    char host[DIBSX_HOST_SIZE];
 
-    (void)gethostname(host, sizeof host - 1);
+    dibsx_host_name(host);
     (void)snprintf(c->member, sizeof c->member, "%s:%ld", host, (long)getpid());
     if (given && (!*given || strlen(given) >= sizeof c->member)) {
         dibs__cli_say("--member takes 1 to %zu bytes; shorten it",
