@@ -34,7 +34,8 @@ enum {
  *   ARRIVE    counts a call, once: `after` is the number that the call before
  *             ended with. BUSY: counted in generation `number`, which gathers.
  *             OK: it has opened. STALE: it broke. TIMEOUT: the call was withdrawn,
- *             `number` is the record from now on. LOST: also when the call is over.
+ *             `number` is the record from now on. LOST: also when the call is over,
+ *             and when more than DIBS__BROKEN_KEPT generations broke since.
  *             `left_ms`: until the first seat could end
  *   WITHDRAW  ends the call that began after `after`. TIMEOUT: it counts for
  *             nothing. OK, STALE: too late, as ARRIVE

@@ -423,6 +423,28 @@ static void a_withdrawal_can_break_the_generation(void **state)
     assert_int_equal(b.meet.here, 1);
 }
 
+/* Of the broken ones the latest are known. */
+static void an_outcome_that_is_too_old_is_lost(void **state)
+{
+    contract *t = *state;
+    member a = party_of(t, 0, 3), b = party_of(t, 1, 3);
+
+    sit(&a);
+    sit(&b);
+    b.meet.flags |= DIBS__MEET_BREAK;
+    assert_status(meet(&a, DIBS__ARRIVE), DIBS_BUSY);
+    for (int broken = 1; broken <= DIBS__BROKEN_KEPT + 1; broken++) {
+        bool known = broken <= DIBS__BROKEN_KEPT;
+
+        assert_status(meet(&b, DIBS__ARRIVE), DIBS_BUSY);
+        assert_status(meet(&b, DIBS__WITHDRAW), DIBS_TIMEOUT);
+        b.meet.after = b.meet.number;
+        assert_status(meet(&a, DIBS__ARRIVE), known ? DIBS_STALE : DIBS_LOST);
+    }
+    assert_status(meet(&a, DIBS__WITHDRAW), DIBS_LOST);
+    assert_status(meet(&b, DIBS__ARRIVE), DIBS_BUSY);
+}
+
 static void a_party_that_leaves_breaks_the_generation(void **state)
 {
     contract *t = *state;
@@ -877,6 +899,7 @@ int contract_roster(void)
         CONTRACT_TEST(a_withdrawal_may_overtake_its_arrival),
         CONTRACT_TEST(a_withdrawal_may_be_too_late),
         CONTRACT_TEST(a_withdrawal_can_break_the_generation),
+        CONTRACT_TEST(an_outcome_that_is_too_old_is_lost),
         CONTRACT_TEST(a_party_that_leaves_breaks_the_generation),
         CONTRACT_TEST(a_party_that_leaves_quietly_makes_room),
         CONTRACT_TEST(a_party_that_dies_breaks_the_generation),
