@@ -301,12 +301,29 @@ class member
     }
     bool seated() const noexcept
     {
-        return dibs_member_check(member_.get()) == DIBS_OK;
+        return dibs_member_check(get()) == DIBS_OK;
     }
     /* For so long opts.minimum members have a seat; 0: too few. */
     milliseconds enough() const noexcept
     {
-        return milliseconds(dibs_member_enough_ms(member_.get()));
+        return milliseconds(dibs_member_enough_ms(get()));
+    }
+    /* The fencing token of the seat; 0: it has none. */
+    uint64_t fence() const noexcept
+    {
+        return dibs_member_fence(get());
+    }
+    /* Asks the store. False: fewer than opts.minimum members have a seat. Throws with
+     * DIBS_LOST if this one has none. */
+    DIBS_MUST_CHECK bool recount()
+    {
+        dibs_error err = dibs_error();
+
+        return detail::granted(dibs_member_recount(get(), &err), err);
+    }
+    dibs_member *get() const noexcept
+    {
+        return member_.get();
     }
 
   private:
@@ -327,6 +344,39 @@ members(const client &cl, const std::string &group)
     dibs_error err = dibs_error();
     dibs_member_fn *note = [](const dibs_member_info *info, void *arg) {
         return detail::add_name(arg, info->member);
+    };
+    dibs_status rc =
+        dibs_members_list(cl.get(), group.c_str(), note, &found, &err);
+
+    found.must(rc == DIBS_NOTFOUND ? DIBS_OK : rc, err);
+    return std::move(found.all);
+}
+
+/* A member of a group, as others see it; see dibs/members.h. */
+struct member_view {
+    std::string member, host, label;
+    std::string meta; /* "key=value" texts, separated by tabs */
+    int64_t pid;
+    uint64_t fence;
+    int64_t since_wall_us;
+    milliseconds left; /* of its seat, if the member does not keep it */
+    bool counts;       /* for opts.minimum of others */
+};
+
+/* The members of a group, in the order in which they joined. */
+inline std::vector<member_view>
+list_members(const client &cl, const std::string &group)
+{
+    using views = detail::gathered<std::vector<member_view>>;
+    views found;
+    dibs_error err = dibs_error();
+    dibs_member_fn *note = [](const dibs_member_info *info, void *arg) {
+        return views::add(arg, [info](std::vector<member_view> &to) {
+            to.push_back({info->member, info->host, info->label, info->meta,
+                          info->pid, info->fence, info->since_wall_us,
+                          milliseconds(info->left_ms), info->counts});
+            return true;
+        });
     };
     dibs_status rc =
         dibs_members_list(cl.get(), group.c_str(), note, &found, &err);
@@ -801,6 +851,13 @@ class breaker_options
         raw_.ramp_ms = span.count();
         return *this;
     }
+    /* A function, or a lambda that captures nothing. */
+    breaker_options &on_change(dibs_breaker_fn *fn, void *arg = nullptr)
+    {
+        raw_.on_change = fn;
+        raw_.arg = arg;
+        return *this;
+    }
     const dibs_breaker_opts *get() const noexcept
     {
         return &raw_;
@@ -818,7 +875,7 @@ class breaker
 {
   public:
     /* One call that passed, or none. It measures how long it takes. One that ends
-     * without a word, such as by an exception, was bad. */
+     * without good() and without drop(), such as by an exception, was bad. */
     class call
     {
       public:
@@ -849,6 +906,11 @@ class breaker
                     std::chrono::duration_cast<milliseconds>(
                         steady_clock::now() - begun_)
                         .count());
+            breaker_ = nullptr;
+        }
+        /* It counts for nothing. The permit of a probe is free after probe_ttl. */
+        void drop() noexcept
+        {
             breaker_ = nullptr;
         }
 

@@ -68,9 +68,10 @@ DIBS_API uint64_t dibs_member_fence(const dibs_member *member);
 /* Counts anew: the store says after this call whether opts.minimum members have a
  * seat. A program that was granted a lease calls it before it relies on both. The seat
  * must be the same as when it asked: see docs/coordination.md, minimum_nodes.
- *   DIBS_BUSY     too few
- *   DIBS_LOST     the seat has ended
- *   DIBS_UNAVAIL  the store did not answer in time */
+ *   DIBS_BUSY      too few
+ *   DIBS_LOST      the seat has ended
+ *   DIBS_MISMATCH  it has, and the name is a barrier or a latch now
+ *   DIBS_UNAVAIL   the store did not answer in time */
 DIBS_API DIBS_MUST_CHECK dibs_status dibs_member_recount(dibs_member *member,
                                                          dibs_error *err);
 

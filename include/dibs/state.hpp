@@ -1,5 +1,5 @@
-/* state.hpp - commits and indexes in C++. See dibs/dibs.hpp and dibs/state.h; watches
- * are in dibs/coord.hpp. */
+/* state.hpp - values, commits and indexes in C++. See dibs/dibs.hpp and dibs/state.h;
+ * watches are in dibs/coord.hpp. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_STATE_HPP
 #define DIBS_STATE_HPP
@@ -52,6 +52,101 @@ struct raw_values {
     std::vector<dibs_value> all;
 };
 } // namespace detail
+
+/* Version 0: there is none. */
+inline value get_value(const client &cl, const std::string &key)
+{
+    detail::raw_values raw(1);
+    dibs_error err = dibs_error();
+    dibs_status rc =
+        dibs_state_get(cl.get(), key.c_str(), raw.all.data(), &err);
+
+    if (rc != DIBS_NOTFOUND)
+        detail::must(rc, err);
+    return raw.copy(0);
+}
+
+/* Its version. */
+inline uint64_t set_value(const client &cl, const std::string &key,
+                          const std::string &data,
+                          milliseconds ttl = milliseconds(0))
+{
+    uint64_t version = 0;
+    dibs_error err = dibs_error();
+
+    detail::must(dibs_state_set(cl.get(), key.c_str(), data.data(), data.size(),
+                                ttl.count(), &version, &err),
+                 err);
+    return version;
+}
+
+/* Writes a value if it has this version; DIBS_VERSION_NONE: if there is none. False: it
+ * has another one. `version` becomes the version of the value that is there now. */
+DIBS_MUST_CHECK inline bool cas_value(const client &cl, const std::string &key,
+                                      uint64_t &version,
+                                      const std::string &data,
+                                      milliseconds ttl = milliseconds(0))
+{
+    dibs_error err = dibs_error();
+    dibs_status rc = dibs_state_cas(cl.get(), key.c_str(), version, data.data(),
+                                    data.size(), ttl.count(), &version, &err);
+
+    if (rc != DIBS_STALE)
+        detail::must(rc, err);
+    return rc == DIBS_OK;
+}
+
+/* The sum. */
+inline int64_t
+add_value(const client &cl, const std::string &key, int64_t delta = 1)
+{
+    int64_t sum = 0;
+    dibs_error err = dibs_error();
+
+    detail::must(dibs_state_add(cl.get(), key.c_str(), delta, &sum, &err), err);
+    return sum;
+}
+
+/* False: there is none, or it has another version than `expected`. */
+inline bool erase_value(const client &cl, const std::string &key,
+                        uint64_t expected = DIBS_VERSION_ANY)
+{
+    dibs_error err = dibs_error();
+    dibs_status rc =
+        dibs_state_delete(cl.get(), key.c_str(), expected, &err);
+
+    if (rc != DIBS_NOTFOUND && rc != DIBS_STALE)
+        detail::must(rc, err);
+    return rc == DIBS_OK;
+}
+
+/* A value of a list. */
+struct value_view {
+    std::string key;
+    std::size_t size;
+    uint64_t version;
+    int64_t expires_ms; /* -1: never */
+};
+
+/* The values whose keys begin so, in the order of their bytes. */
+inline std::vector<value_view>
+list_values(const client &cl, const std::string &begins = std::string())
+{
+    using views = detail::gathered<std::vector<value_view>>;
+    views found;
+    dibs_error err = dibs_error();
+    dibs_state_fn *note = [](const dibs_state_item *item, void *arg) {
+        return views::add(arg, [item](std::vector<value_view> &to) {
+            to.push_back(
+                {item->key, item->len, item->version, item->expires_ms});
+            return true;
+        });
+    };
+
+    found.must(dibs_state_list(cl.get(), begins.c_str(), note, &found, &err),
+               err);
+    return std::move(found.all);
+}
 
 /* Several changes, made together or not at all.
  *

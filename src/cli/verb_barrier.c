@@ -12,8 +12,9 @@
 #include <stdio.h>
 #include <string.h>
 
-static int print_outcome(const dibs__command *cmd, dibs_status rc,
-                         uint64_t generation, int64_t waited_ms)
+static int
+print_outcome(const dibs__command *cmd, dibs_status rc, const dibs_error *err,
+              uint64_t generation, int64_t waited_ms)
 {
     dibs__report report;
 
@@ -21,6 +22,11 @@ static int print_outcome(const dibs__command *cmd, dibs_status rc,
     dibsx_json_pair_text(&report.js, "name", dibs__operands(cmd)[0]);
     dibsx_json_pair_bool(&report.js, "passed", rc == DIBS_OK);
     dibsx_json_pair_text(&report.js, "status", dibs_status_name(rc));
+    dibsx_json_key(&report.js, "reason");
+    if (rc == DIBS_OK)
+        dibsx_json_null(&report.js);
+    else
+        dibsx_json_text(&report.js, err->message);
     dibsx_json_pair_int(&report.js, "parties", dibs__opt_int(cmd, "parties"));
     dibsx_json_key(&report.js, "generation");
     if (rc == DIBS_OK)
@@ -79,7 +85,7 @@ static int await_parties(const dibs__command *cmd, party *p)
         return DIBS__EXIT_SIGNAL + p->fatal;
 
     if (dibs__opt_flag(cmd, "json"))
-        code = print_outcome(cmd, rc, generation,
+        code = print_outcome(cmd, rc, &err, generation,
                              (dibsx_now() - begun_at) / DIBSX_MS);
     if (rc != DIBS_OK)
         code = dibs__cli_fail(cmd, &err);

@@ -5,6 +5,8 @@
  * command's tree is left. After a loss or a transfer it campaigns again. Main thread
  * only; heir.c hears of transfers on a thread of its own. */
 /* SPDX-License-Identifier: MIT */
+#include "base/clock.h"
+#include "base/host.h"
 #include "cli/command.h"
 #include "cli/heir.h"
 #include "cli/lock_acquire.h"
@@ -20,7 +22,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { REST_MS = 20, AWAY_REST_MS = 250 };
+enum { REST_MS = 20, AWAY_REST_MS = 250, TELL_AFTER_MS = 2000 };
 
 /* A seat lives for three heartbeats, the last of which may be missing when the command
  * must begin to end; without --heartbeat for two thirds of the ttl. */
@@ -31,8 +33,9 @@ typedef struct candidate {
     char member[DIBS__HEIR_SIZE];          /* --member, or host:pid */
     char member_meta[DIBS__HEIR_SIZE + 8]; /* "member=host:pid" */
     int32_t priority;
-    int64_t seat_ms; /* the ttl of the member's seat */
-    uint64_t seat;   /* the member's fence when it asked for the lease */
+    int64_t seat_ms;    /* the ttl of the member's seat */
+    uint64_t seat;      /* the member's fence when it asked for the lease */
+    dibsx_nsec tell_at; /* when to say what it waits for before it asks */
     dibs__lock_or_set locks;
     dibs__heir_watch heirs;
     int die_of; /* the signal that ended the wait */
@@ -43,9 +46,9 @@ typedef struct candidate {
 static int read_member(candidate *c, const dibs__command *cmd)
 {
     const char *given = dibs__opt_text(cmd, "member");
-    char host[40] = "unknown";
+    char host[DIBSX_HOST_SIZE];
 
-    (void)gethostname(host, sizeof host - 1);
+    dibsx_host_name(host);
     (void)snprintf(c->member, sizeof c->member, "%s:%ld", host, (long)getpid());
     if (given && (!*given || strlen(given) >= sizeof c->member)) {
         dibs__cli_say("--member takes 1 to %zu bytes; shorten it",
@@ -98,12 +101,14 @@ static int read_options(candidate *c, const dibs__command *cmd)
     request->names[0] = c->g.opts.name;
     request->count = 1;
     request->meta[0] = c->member_meta;
-    request->lock = (dibs_lock_opts){.size = sizeof request->lock,
-                                     .ttl_ms = c->g.opts.ttl_ms,
-                                     .wait_ms = -1,
-                                     .priority = c->priority,
-                                     .label = dibs__opt_text(cmd, "owner"),
-                                     .meta = request->meta};
+    request->lock =
+        (dibs_lock_opts){.size = sizeof request->lock,
+                         .ttl_ms = c->g.opts.ttl_ms,
+                         .wait_ms = -1,
+                         .priority = c->priority,
+                         .label = dibs__opt_text(cmd, "owner"),
+                         .meta = request->meta,
+                         .durability = dibs__opt_text(cmd, "durability")};
     request->patient = true;
     request->quiet = c->g.opts.quiet;
     if (!code)
@@ -181,6 +186,27 @@ static bool is_called_off(candidate *c)
     return c->die_of != 0;
 }
 
+static void tell_wait(candidate *c, const char *why)
+{
+    c->tell_at = DIBSX_NEVER;
+    if (!c->g.opts.quiet)
+        dibs__cli_say("waiting for members of %s: %s", c->g.opts.name, why);
+}
+
+/* The store says why they are not enough. */
+static void tell_few(candidate *c)
+{
+    char few[DIBS_NAME_MAX + 80];
+    dibs_error err;
+    dibs_status rc = dibs_member_recount(c->g.member, &err);
+
+    (void)snprintf(few, sizeof few,
+                   "fewer than %" PRId64 " are counted yet (dibs members %s)",
+                   dibs__opt_int(c->g.cmd, "min-nodes"), c->g.opts.name);
+    if (rc != DIBS_OK)
+        tell_wait(c, rc == DIBS_BUSY ? few : err.message);
+}
+
 /* With --min-nodes this process has a seat in the group of the election, and waits
  * until enough have one. */
 static dibs_status await_members(candidate *c, dibs_error *err)
@@ -201,11 +227,16 @@ static dibs_status await_members(candidate *c, dibs_error *err)
 
         if (rc != DIBS_OK && !err->retriable)
             return rc;
+        if (rc != DIBS_OK && dibsx_now() >= c->tell_at)
+            tell_wait(c, err->message);
         if (rc != DIBS_OK)
             (void)poll(NULL, 0, AWAY_REST_MS);
     }
-    while (!is_called_off(c) && dibs_member_enough_ms(c->g.member) == 0)
+    while (!is_called_off(c) && dibs_member_enough_ms(c->g.member) == 0) {
         (void)poll(NULL, 0, REST_MS);
+        if (dibsx_now() >= c->tell_at)
+            tell_few(c);
+    }
     c->seat = c->die_of ? 0 : dibs_member_fence(c->g.member);
     return DIBS_OK;
 }
@@ -273,8 +304,10 @@ static dibs_status await_lead(candidate *c, dibs_error *err)
 static bool lead_once(candidate *c)
 {
     dibs_error err = {0};
-    dibs_status rc = await_lead(c, &err);
+    dibs_status rc;
 
+    c->tell_at = dibsx_after_ms(dibsx_now(), TELL_AFTER_MS);
+    rc = await_lead(c, &err);
     c->g.out = (dibs__outcome){.exit_status = -1};
     if (c->die_of)
         c->code = 128 + c->die_of;
@@ -372,7 +405,7 @@ const dibs__verb dibs__verb_elect = {
                 "  dibs elect --meta addr=10.0.0.7:80 web -- ./serve\n",
     .exits = "N the command ended with N\n"
              "122 --once: the lead was lost or handed on\n" DIBS__COMMAND_EXITS,
-    .options = "ttl,owner,priority,meta",
+    .options = "ttl,owner,priority,meta,durability",
     .min_operands = 2,
     DIBS__TAKES_COMMAND,
     .run = run_elect,

@@ -16,25 +16,6 @@ void dibs__party_init(dibs__barrier_party *bp, uint32_t need, int64_t ttl_ms,
                                 .breaks = breaks};
 }
 
-void dibs__party_call(dibs__barrier_party *bp, dibsx_nsec until, dibsx_nsec now)
-{
-    assert(!bp->calling);
-    bp->calling = true;
-    bp->until = until;
-    bp->wake_at = now;
-    bp->gen = bp->rung_gen = 0;
-    bp->full_at = 0;
-    bp->silences = 0;
-    bp->asked = bp->missed = false;
-}
-
-void dibs__party_cancel(dibs__barrier_party *bp, dibsx_nsec now)
-{
-    bp->asked = true;
-    if (bp->calling && bp->until > now)
-        bp->until = now;
-}
-
 static void lose_seat(dibs__barrier_party *bp)
 {
     bp->state = DIBS__PARTY_OUT;
@@ -52,6 +33,28 @@ static void end_call(dibs__barrier_party *bp, dibs_status rc)
         bp->passed = bp->after;
     if (rc == DIBS_LOST)
         lose_seat(bp);
+}
+
+void dibs__party_call(dibs__barrier_party *bp, dibsx_nsec until, dibsx_nsec now)
+{
+    assert(!bp->calling);
+    bp->calling = true;
+    bp->until = until;
+    bp->wake_at = now;
+    bp->gen = bp->rung_gen = 0;
+    bp->full_at = 0;
+    bp->silences = 0;
+    bp->asked = bp->missed = false;
+    if (bp->lost)
+        end_call(bp, DIBS_LOST);
+    bp->lost = false;
+}
+
+void dibs__party_cancel(dibs__barrier_party *bp, dibsx_nsec now)
+{
+    bp->asked = true;
+    if (bp->calling && bp->until > now)
+        bp->until = now;
 }
 
 static bool has_seat(const dibs__barrier_party *bp)
@@ -230,8 +233,10 @@ void dibs__party_unseated(dibs__barrier_party *bp, uint64_t fence,
 {
     if (fence != bp->fence)
         return;
-    if (bp->calling)
+    if (bp->calling) {
         dibs__party_missed(bp, now);
-    else
-        lose_seat(bp);
+        return;
+    }
+    lose_seat(bp);
+    bp->lost = true;
 }

@@ -22,7 +22,9 @@
  *   (7) A party that finds no seat free asks for a ttl, in which the seat of one that
  *       died would end; then, or when its time is up, the call ends with DIBS_BUSY.
  *   (8) A call whose withdrawal had no answer twice ends with DIBS_UNKNOWN, and its
- *       seat is not used again: it may count until that has ended. */
+ *       seat is not used again: it may count until that has ended.
+ *   (9) A seat that ended between two calls ends the next one with DIBS_LOST, before it
+ *       sits again: generations that this party is not of may have opened since. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_COORD_BARRIER_MACHINE_H
 #define DIBS_COORD_BARRIER_MACHINE_H
@@ -56,6 +58,7 @@ typedef struct dibs__barrier_party {
     bool
         asked; /* the call may end: it has asked to be counted, or for a seat that
                    it did not get */
+    bool lost;   /* see (9) */
     bool flying; /* a request is under way */
     bool breaks; /* a call that times out breaks the generation */
     dibs__meet_verb sent;

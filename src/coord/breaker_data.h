@@ -43,7 +43,8 @@ typedef struct dibs__breaker_permit {
     } use;
     uint64_t id;
     uint64_t gen;
-    bool own; /* without the store */
+    uint64_t released; /* of the breaker, when it was asked for */
+    bool own;          /* without the store */
     dibsx_nsec valid_until;
     char owner[DIBS_OWNER_SIZE]; /* the caller's */
 } dibs__breaker_permit;
@@ -80,6 +81,7 @@ typedef struct dibs__breaker {
     uint32_t own_goods;        /* probes without the store */
     dibs__breaker_permit permits[DIBS__BREAKER_PERMITS];
     uint64_t last_id;
+    uint64_t released; /* so many permits were */
 
     int64_t good, bad, slow; /* of this version, to be reported */
     int64_t probe_goods;     /* likewise */

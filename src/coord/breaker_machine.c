@@ -230,11 +230,20 @@ static dibs__breaker_permit *new_permit(dibs__breaker *br)
 {
     for (size_t i = 0; i < DIBS__BREAKER_PERMITS; i++)
         if (br->permits[i].use == DIBS__PERMIT_FREE) {
-            br->permits[i] =
-                (dibs__breaker_permit){.id = ++br->last_id, .gen = br->gen};
+            br->permits[i] = (dibs__breaker_permit){.id = ++br->last_id,
+                                                    .gen = br->gen,
+                                                    .released = br->released};
             return &br->permits[i];
         }
     return NULL;
+}
+
+static bool has_over(const dibs__breaker *br)
+{
+    for (size_t i = 0; i < DIBS__BREAKER_PERMITS; i++)
+        if (br->permits[i].use == DIBS__PERMIT_OVER)
+            return true;
+    return false;
 }
 
 /* A share of the calls passes, which rises to all of them. */
@@ -349,9 +358,23 @@ dibs__breaker_answered(dibs__breaker *br, const dibs__breaker_pass *pass,
         left_ms = DIBS__BREAKER_REPORT_MS;
     if (left_ms > br->rules.probe_ttl_ms)
         left_ms = br->rules.probe_ttl_ms;
+    /* The permit it waits for may be its own, which is about to be released. */
+    if (rc == DIBS_BUSY && left_ms > DIBS__BREAKER_SOON_MS &&
+        (has_over(br) || pm->released != br->released))
+        left_ms = DIBS__BREAKER_SOON_MS;
     if (same)
         set_ask_at(br, dibsx_after_ms(now, left_ms > 10 ? left_ms : 10));
     return DIBS__ENTER_REFUSED;
+}
+
+/* Permits of the store that are not released yet. */
+static uint32_t permits_in_use(const dibs__breaker *br)
+{
+    uint32_t count = 0;
+
+    for (size_t i = 0; i < DIBS__BREAKER_PERMITS; i++)
+        count += br->permits[i].use != DIBS__PERMIT_FREE && !br->permits[i].own;
+    return count;
 }
 
 /* A probe without the store. */
@@ -372,10 +395,13 @@ static void own_probe_ended(dibs__breaker *br, bool good, dibsx_nsec now)
 
 static void probe_ended(dibs__breaker *br, bool good, dibsx_nsec now)
 {
+    bool none_left = permits_in_use(br) >= br->rules.probes;
+
     if (good) {
         br->probe_goods++;
         br->report_at = now;
-        set_ask_at(br, now);
+        set_ask_at(br, none_left ? dibsx_after_ms(now, DIBS__BREAKER_SOON_MS)
+                                 : now);
         return;
     }
     br->wants = DIBS__BREAKER_WANTS_OPEN;
@@ -557,14 +583,6 @@ dibs__breaker_next(dibs__breaker *br, dibsx_nsec now, dibs__breaker_act *act)
     return DIBS__BREAKER_SLEEP;
 }
 
-static bool has_over(const dibs__breaker *br)
-{
-    for (size_t i = 0; i < DIBS__BREAKER_PERMITS; i++)
-        if (br->permits[i].use == DIBS__PERMIT_OVER)
-            return true;
-    return false;
-}
-
 dibsx_nsec dibs__breaker_wake_at(const dibs__breaker *br)
 {
     if (!br->shared)
@@ -611,12 +629,17 @@ static void look_again(dibs__breaker *br, uint64_t version, dibsx_nsec now)
     br->report_at = now;
 }
 
-void dibs__breaker_released(dibs__breaker *br, uint64_t id)
+/* The next probe may begin. After a bad one it has not recovered. */
+void dibs__breaker_released(dibs__breaker *br, uint64_t id, dibsx_nsec now)
 {
     dibs__breaker_permit *pm = dibs__breaker_permit_of(br, id);
 
-    if (pm && pm->use == DIBS__PERMIT_OVER)
-        pm->use = DIBS__PERMIT_FREE;
+    if (!pm || pm->use != DIBS__PERMIT_OVER)
+        return;
+    pm->use = DIBS__PERMIT_FREE;
+    br->released++;
+    if (pm->gen == br->gen && !br->away && br->recover_at <= now)
+        set_ask_at(br, now);
 }
 
 /* An answer that a MISSED overtook is of a connection that is lost: another ear follows. */

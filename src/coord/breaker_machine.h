@@ -107,7 +107,7 @@ void dibs__breaker_metered(dibs__breaker *br, dibsx_nsec sent_at,
 /* The value that the breaker was set to, by itself or by force. */
 void dibs__breaker_put_over(dibs__breaker *br, const dibs__breaker_act *act,
                             dibsx_nsec now, dibs_status rc, uint64_t version);
-void dibs__breaker_released(dibs__breaker *br, uint64_t id);
+void dibs__breaker_released(dibs__breaker *br, uint64_t id, dibsx_nsec now);
 void dibs__breaker_eared(dibs__breaker *br, dibsx_nsec sent_at, dibsx_nsec now,
                          dibs_status rc);
 

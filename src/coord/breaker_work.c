@@ -208,7 +208,7 @@ static void release_permit(dibs_breaker *br, const dibs__breaker_permit *pm)
                                       dibs__client_deadline(cl, dibsx_now()),
                                       NULL);
     pthread_mutex_lock(&cl->mutex);
-    dibs__breaker_released(&br->machine, pm->id);
+    dibs__breaker_released(&br->machine, pm->id, dibsx_now());
 }
 
 static void listen_topic(dibs_breaker *br)

@@ -114,6 +114,18 @@ fail_kind(const dibs_client *cl, const dibs__meet *item, dibs_error *err)
         name, (unsigned)item->parties, (unsigned)item->need);
 }
 
+/* The seats of a group or barrier have ended, which is none then. Its store keeps the head
+ * until a step like this one. */
+static bool is_deserted(const dibs__meet *item)
+{
+    if (item->live > 0)
+        return false;
+    if (item->verb == DIBS__RESET)
+        return item->rc == DIBS_MISMATCH;
+    return item->rc == DIBS_OK &&
+           (item->parties == 0 || item->here < item->parties);
+}
+
 /* One step on a latch. DIBS_OK and DIBS_BUSY: it exists. Locks: none held. */
 static dibs_status do_item(dibs_client *cl, dibs__meet *item, dibs_error *err)
 {
@@ -124,11 +136,11 @@ static dibs_status do_item(dibs_client *cl, dibs__meet *item, dibs_error *err)
         rc = cl->st->ops->roster->meet(cl->st, item, 1, deadline, err);
     if (rc != DIBS_OK)
         return rc;
-    if (item->rc == DIBS_MISMATCH || (item->rc <= DIBS_BUSY && item->live > 0))
-        return fail_kind(cl, item, err);
-    if (item->rc == DIBS_NOTFOUND)
+    if (item->rc == DIBS_NOTFOUND || is_deserted(item))
         return dibsx_fail(err, DIBS_NOTFOUND, "there is no latch `%s`",
                           dibs__name_short(cl, item->name));
+    if (item->rc == DIBS_MISMATCH || (item->rc <= DIBS_BUSY && item->live > 0))
+        return fail_kind(cl, item, err);
     return item->rc;
 }
 
@@ -250,16 +262,16 @@ static void note_outcome(latch_wait *w, dibs_status rc, const dibs_error *err)
 /* Locks: cl->mutex, let go meanwhile. */
 static dibs_status look_once(latch_wait *w, dibs_error *err)
 {
-    dibs__meet item = {.name = w->name,
-                       .id = "",
-                       .verb = DIBS__LOOK,
-                       .need = w->count};
+    dibs__meet item = {.name = w->name, .id = "", .verb = DIBS__LOOK};
     dibs_error failure = {0};
     dibs_status rc;
 
     dibs__latch_looks(&w->machine);
     pthread_mutex_unlock(&w->cl->mutex);
     rc = do_item(w->cl, &item, &failure);
+    item.need = w->count;
+    if (rc <= DIBS_BUSY && item.parties != item.need)
+        rc = fail_kind(w->cl, &item, &failure);
     pthread_mutex_lock(&w->cl->mutex);
     dibs__latch_looked(&w->machine, dibsx_now(), rc, item.number);
     note_outcome(w, rc, &failure);

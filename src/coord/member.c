@@ -299,6 +299,8 @@ static dibs_status await_count(dibs_member *member, dibs_error *err)
                               name);
         dibsx_cond_wait(&member->cond, &cl->mutex, deadline);
     }
+    if (fence == 0 && member->refusal != DIBS_OK)
+        return fail_refused(member, err);
     if (!member->counted || fence == 0)
         return dibsx_fail(err, DIBS_LOST, "the seat in the group `%s` was lost",
                           name);

@@ -100,9 +100,7 @@ static dibs_status fill_client(dibs_client *cl, const char *url,
     cl->log = opts->log;
     cl->log_arg = opts->log_arg;
     atomic_init(&cl->log_level, (int)opts->log_level);
-    if (gethostname(cl->host, sizeof(cl->host)) != 0)
-        snprintf(cl->host, sizeof(cl->host), "unknown");
-    cl->host[sizeof(cl->host) - 1] = '\0';
+    dibsx_host_name(cl->host);
     cl->pid = getpid();
     if (!dibsx_random(&cl->jitter, sizeof(cl->jitter)))
         return dibsx_fail(err, DIBS_UNAVAIL, "the kernel gives no randomness");

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/fail.h"
 #include "base/heap.h"
+#include "base/host.h"
 #include "base/lag.h"
 #include "base/rand.h"
 #include "base/table.h"
@@ -66,7 +67,7 @@ struct dibs_client {
     char *url;    /* redacted */
     char *prefix; /* "" when there is none */
     char *label;
-    char host[32];
+    char host[DIBSX_HOST_SIZE];
     pid_t pid;
     int64_t ttl_ms;
     int64_t renew_every_ms; /* 0: a part of the ttl */

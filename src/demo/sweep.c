@@ -3,6 +3,7 @@
  * Owns nothing. Primary's main thread, after its last worker has ended. */
 /* SPDX-License-Identifier: MIT */
 #include "demo/sweep.h"
+#include "base/host.h"
 #include "demo/demo.h"
 #include <stdio.h>
 #include <string.h>
@@ -11,7 +12,7 @@
 typedef struct sweep {
     dibs_client *cl;
     const dibs__demo_log *log;
-    char host[256];
+    char host[DIBSX_HOST_SIZE];
     char primary[32]; /* what workers of this primary have in their metadata */
 } sweep;
 
@@ -67,8 +68,7 @@ void dibs__demo_sweep(dibs_client *cl, const dibs__demo_log *log)
     dibs_error err = {0};
     dibs_status rc;
 
-    if (gethostname(sw.host, sizeof(sw.host) - 1) != 0)
-        return;
+    dibsx_host_name(sw.host);
     snprintf(sw.primary, sizeof(sw.primary), "primary=%ld", (long)getpid());
     rc = dibs_lease_show(cl, DIBS__DEMO_LOCK, each, &sw, &err);
     if (rc != DIBS_OK && rc != DIBS_NOTFOUND)

@@ -36,7 +36,7 @@ describe_node(dibs__node *node, int64_t now_us, dibs__node_record *rec)
         node->joined_us = now_us;
     rec->joined_us = node->joined_us;
     memcpy(rec->id, node->id, sizeof(rec->id));
-    if (gethostname(rec->host, sizeof(rec->host) - 1) != 0)
+    if (gethostname(rec->host, sizeof(rec->host)) != 0)
         rec->host[0] = '\0';
     join_labels(node->opts->labels, rec->labels, sizeof(rec->labels));
     (void)snprintf(rec->version, sizeof(rec->version), "%s", dibs_version());

@@ -102,6 +102,9 @@ answer_outcome(const dibs__roster *ro, uint64_t gen, dibs__meet *item)
 {
     item->number = gen;
     item->rc = gen == ro->head.gen ? DIBS_BUSY : DIBS_OK;
+    if (ro->broken_count == DIBS__BROKEN_KEPT &&
+        gen < ro->broken[DIBS__BROKEN_KEPT - 1])
+        item->rc = DIBS_LOST;
     for (uint32_t i = 0; i < ro->broken_count; i++)
         if (ro->broken[i] == gen)
             item->rc = DIBS_STALE;

@@ -19,6 +19,8 @@
  *       that comes later finds no match.
  *   (6) A barrier and a latch have one `need` for as long as they are in use.
  *   (7) Before a strict step, seats that were taken in another run end.
+ *   (8) A generation that is older than all of DIBS__BROKEN_KEPT broken ones may have
+ *       broken too: the outcome is lost.
  */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_STORE_MEET_H

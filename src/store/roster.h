@@ -34,17 +34,18 @@ enum {
  *   ARRIVE    counts a call, once: `after` is the number that the call before
  *             ended with. BUSY: counted in generation `number`, which gathers.
  *             OK: it has opened. STALE: it broke. TIMEOUT: the call was withdrawn,
- *             `number` is the record from now on. LOST: also when the call is over.
+ *             `number` is the record from now on. LOST: also when the call is over,
+ *             and when more than DIBS__BROKEN_KEPT generations broke since.
  *             `left_ms`: until the first seat could end
  *   WITHDRAW  ends the call that began after `after`. TIMEOUT: it counts for
  *             nothing. OK, STALE: too late, as ARRIVE
  *   LEAVE     OK: the seat has ended; that breaks the generation, but for QUIET
  *   COUNT     a latch: counts an id, once. OK: the latch is open. BUSY: it gathers.
  *             STALE: `after` is not 0 and not the generation
- *   LOOK      changes nothing. As COUNT of a latch; OK of another roster;
- *             NOTFOUND: there is none
+ *   LOOK      changes nothing. As COUNT of a latch; OK of another roster, also of
+ *             one whose seats have ended since; NOTFOUND: there is none
  *   RESET     a latch: OK: all counts are forgotten, `number` is the new
- *             generation. NOTFOUND */
+ *             generation. MISMATCH, NOTFOUND: as LOOK of another roster or none */
 typedef enum dibs__meet_verb {
     DIBS__SIT,
     DIBS__KEEP,

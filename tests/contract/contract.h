@@ -72,6 +72,7 @@ int contract_topic(void);
 int contract_rate(void);
 int contract_meter(void);
 int contract_roster(void);
+int contract_roster_twin(void);
 int contract_queue(void);
 int contract_queue_care(void);
 int contract_queue_crowd(void);

@@ -47,6 +47,7 @@ int main(int argc, char **argv)
     failed += run_if(DIBS__CAN_RATE, contract_rate, "rate");
     failed += run_if(DIBS__CAN_METER, contract_meter, "meter");
     failed += run_if(DIBS__CAN_MEET, contract_roster, "roster");
+    failed += run_if(DIBS__CAN_MEET, contract_roster_twin, "roster twin");
     failed += run_if(DIBS__CAN_ITEMS, contract_queue, "queue");
     failed += run_if(DIBS__CAN_ITEMS, contract_queue_care, "queue care");
     failed += run_if(DIBS__CAN_ITEMS, contract_queue_crowd, "queue crowd");

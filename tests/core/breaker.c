@@ -248,6 +248,27 @@ static void no_more_probes_than_permits_at_recovery(void **state)
     }
 }
 
+/* The permit of one that has ended keeps no other waiting. */
+static void probes_follow_each_other(void **state)
+{
+    dibs_client *cl = core_open();
+    dibs_breaker *br =
+        open_breaker(cl, core_name(),
+                     DIBS_BREAKER_OPTS(.threshold = 1, .recovery_ms = 1,
+                                       .need = 3, .probe_ttl_ms = HOUR_MS));
+
+    (void)state;
+    trip(br, 1);
+    for (int i = 0; i < 3; i++) {
+        dibs_pass pass = probe(br);
+
+        dibs_breaker_leave(br, &pass, true);
+    }
+    core_until(is_closed, br);
+    dibs_breaker_free(br);
+    dibs_close(cl);
+}
+
 static void another_number_of_probes_is_refused(void **state)
 {
     dibs_client *one = core_open(), *other = core_open();
@@ -679,6 +700,7 @@ int core_breaker_tests(void)
         cmocka_unit_test(probe_that_never_ends_frees_its_permit),
         cmocka_unit_test(pass_dropped_by_the_caller),
         cmocka_unit_test(no_more_probes_than_permits_at_recovery),
+        cmocka_unit_test(probes_follow_each_other),
         cmocka_unit_test(another_number_of_probes_is_refused),
         cmocka_unit_test(late_result_of_an_older_version),
         cmocka_unit_test(recovery_is_not_pushed_back),

@@ -2,6 +2,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "core.h"
 
+#include "core/client.h"
+#include "store/roster.h"
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -214,6 +216,79 @@ static void latches_are_listed(void **state)
     dibs_close(cl);
 }
 
+/* Takes a seat that nobody keeps: of a group, or of a barrier of `need`. */
+static void sit_briefly(dibs_client *cl, const char *name, uint32_t need)
+{
+    dibs__meet item = {.name = name,
+                       .id = "00000000000000000000000000000001",
+                       .verb = DIBS__SIT,
+                       .flags = need > 0 ? DIBS__MEET_FIXED : 0,
+                       .need = need,
+                       .ttl_ms = pace_ms(100),
+                       .who = "host:1"};
+    dibsx_nsec soon = dibsx_after_ms(dibsx_now(), pace_ms(30000));
+
+    CHECK(DIBS_OK, cl->st->ops->roster->meet(cl->st, &item, 1, soon, err));
+    CHECK(DIBS_OK, item.rc);
+}
+
+typedef struct names_left {
+    dibs_client *cl;
+    const char *begins;
+    size_t count;
+} names_left;
+
+static bool count_group(const dibs_group_info *info, void *arg)
+{
+    (void)info;
+    ((names_left *)arg)->count++;
+    return true;
+}
+
+static bool
+count_barrier(const char *name, const dibs_barrier_state *at, void *arg)
+{
+    (void)name;
+    (void)at;
+    ((names_left *)arg)->count++;
+    return true;
+}
+
+static bool none_left(void *arg)
+{
+    names_left *all = arg;
+
+    all->count = 0;
+    CHECK(DIBS_OK,
+          dibs_group_list(all->cl, all->begins, count_group, all, err));
+    CHECK(DIBS_OK,
+          dibs_barrier_list(all->cl, all->begins, count_barrier, all, err));
+    return all->count == 0;
+}
+
+/* A group or a barrier whose members all died. */
+static void what_has_ended_is_no_latch(void **state)
+{
+    dibs_client *cl = core_open();
+    names_left all = {.cl = cl, .begins = core_name()};
+    char names[2][3][80];
+    dibs_latch_state at;
+
+    (void)state;
+    for (int i = 0; i < 2; i++)
+        for (int j = 0; j < 3; j++) {
+            snprintf(names[i][j], 80, "%s-%d-%d", all.begins, i, j);
+            sit_briefly(cl, names[i][j], i == 0 ? 0 : 3);
+        }
+    core_until(none_left, &all);
+    for (int i = 0; i < 2; i++) {
+        CHECK(DIBS_NOTFOUND, dibs_latch_show(cl, names[i][0], &at, err));
+        CHECK(DIBS_TIMEOUT, dibs_latch_wait(cl, names[i][1], 4, 0, err));
+        CHECK(DIBS_NOTFOUND, dibs_latch_reset(cl, names[i][2], err));
+    }
+    dibs_close(cl);
+}
+
 int core_latch_tests(void)
 {
     const struct CMUnitTest tests[] = {
@@ -225,6 +300,7 @@ int core_latch_tests(void)
         cmocka_unit_test(all_waiters_wake),
         cmocka_unit_test(a_close_ends_the_wait),
         cmocka_unit_test(latches_are_listed),
+        cmocka_unit_test(what_has_ended_is_no_latch),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

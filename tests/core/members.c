@@ -2,6 +2,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "core.h"
 
+#include "core/client.h"
+#include "store/roster.h"
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
@@ -182,6 +184,49 @@ static void mistakes_are_refused(void **state)
     dibs_close(cl);
 }
 
+static bool note_seat(const dibs__seat_entry *seat, void *arg)
+{
+    *(dibs__seat_entry *)arg = *seat;
+    return false;
+}
+
+/* The store ends the only seat behind the back of its member. */
+static void end_seat(dibs_client *cl, const char *group)
+{
+    dibsx_nsec soon = dibsx_after_ms(dibsx_now(), pace_ms(30000));
+    dibs__roster_head head;
+    dibs__seat_entry seat = {.fence = 0};
+    dibs__meet item = {.name = group, .id = seat.id, .verb = DIBS__LEAVE};
+
+    CHECK(DIBS_OK, cl->st->ops->roster->roll_call(cl->st, group, soon, &head,
+                                                  note_seat, &seat, err));
+    item.fence = seat.fence;
+    CHECK(DIBS_OK, cl->st->ops->roster->meet(cl->st, &item, 1, soon, err));
+    CHECK(DIBS_OK, item.rc);
+}
+
+static bool is_refused(void *arg)
+{
+    return dibs_member_recount(arg, NULL) == DIBS_MISMATCH;
+}
+
+/* The name went to a latch meanwhile. */
+static void a_member_that_finds_no_group_is_told(void **state)
+{
+    dibs_client *cl = core_open(), *other = core_open();
+    const char *group = core_name();
+    dibs_member *member =
+        join(cl, group, DIBS_MEMBER_OPTS(.ttl_ms = pace_ms(60000)));
+
+    (void)state;
+    end_seat(other, group);
+    CHECK(DIBS_OK, dibs_latch_count_down(other, group, 2, "a", NULL, err));
+    core_until(is_refused, member);
+    dibs_member_leave(member);
+    dibs_close(cl);
+    dibs_close(other);
+}
+
 static bool note_group(const dibs_group_info *info, void *arg)
 {
     char *text = arg;
@@ -226,6 +271,7 @@ int core_members_tests(void)
         cmocka_unit_test(a_new_member_counts_a_ttl_later),
         cmocka_unit_test(groups_are_listed),
         cmocka_unit_test(mistakes_are_refused),
+        cmocka_unit_test(a_member_that_finds_no_group_is_told),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

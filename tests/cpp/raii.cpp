@@ -632,12 +632,26 @@ static void groups(dibs::client &db)
 {
     dibs_member_opts opts = dibs_member_opts();
 
+    const char *const meta[] = {"zone=a", "disk=1", nullptr};
+
     CHECK(dibs::members(db, "group").empty());
+    CHECK(dibs::list_members(db, "group").empty());
     {
         opts.member = "one";
+        opts.label = "first";
+        opts.meta = meta;
         opts.flags = DIBS_MEMBER_QUICK;
         dibs::member one(db, "group", opts);
+        std::vector<dibs::member_view> all = dibs::list_members(db, "group");
 
+        CHECK(all.size() == 1 && all[0].member == "one" && all[0].pid > 0);
+        CHECK(all[0].label == "first" && all[0].meta == "zone=a\tdisk=1");
+        CHECK(all[0].fence == one.fence() && all[0].counts);
+        CHECK(dibs_member_fence(one.get()) == one.fence());
+        CHECK(one.recount());
+        CHECK(starve([&] { (void)dibs::list_members(db, "group"); }) > 0);
+        opts.minimum = 2;
+        CHECK(!dibs::member(db, "alone", opts).recount());
         CHECK(one.seated());
         CHECK(one.enough().count() > 0);
         CHECK(dibs::members(db, "group") == std::vector<std::string>{"one"});
@@ -803,11 +817,21 @@ static void limits(dibs::client &db)
 
 static void breakers(dibs::client &db)
 {
+    std::atomic<int> opened(0);
+    dibs_breaker_fn *note = [](dibs_breaker *, dibs_breaker_state state,
+                               void *arg) {
+        if (state == DIBS_BREAKER_OPEN)
+            ++*static_cast<std::atomic<int> *>(arg);
+    };
     dibs::breaker made(db, "broken",
-                       dibs::breaker_options().threshold(2).recovery(
-                           std::chrono::hours(1)));
+                       dibs::breaker_options()
+                           .threshold(2)
+                           .recovery(std::chrono::hours(1))
+                           .on_change(note, &opened));
 
     made.enter().good();
+    for (int i = 0; i < 3; i++)
+        made.enter().drop();
     dibs::breaker moved(std::move(made));
     try {
         dibs::breaker::call call = moved.enter();
@@ -821,12 +845,39 @@ static void breakers(dibs::client &db)
     CHECK(!moved.enter());
     CHECK(moved.retry().count() > 0);
     CHECK(moved.info().state == DIBS_BREAKER_OPEN);
+    while (opened == 0)
+        std::this_thread::sleep_for(milliseconds(1));
     moved.force(DIBS_BREAKER_CLOSED);
     CHECK(dibs::breakers(db, "bro") == std::vector<std::string>{"broken"});
     CHECK(moved.enter());
     CHECK(thrown([&] {
               dibs::breaker bad(db, "x", dibs::breaker_options().threshold(-1));
           }) == DIBS_INVALID);
+}
+
+static void values(dibs::client &db)
+{
+    const std::string data("a\0b", 3);
+    uint64_t version = dibs::set_value(db, "v/a", data, std::chrono::hours(1));
+    uint64_t none = DIBS_VERSION_NONE;
+
+    CHECK(dibs::get_value(db, "v/a").data == data);
+    CHECK(dibs::get_value(db, "v/a").version == version);
+    CHECK(dibs::get_value(db, "v/none").version == 0);
+    CHECK(!dibs::cas_value(db, "v/a", none, "x") && none == version);
+    CHECK(dibs::cas_value(db, "v/a", version, "x") && version > none);
+    CHECK(dibs::add_value(db, "v/n", 41) == 41 && dibs::add_value(db, "v/n") == 42);
+    CHECK(thrown([&] { (void)dibs::add_value(db, "v/a"); }) == DIBS_INVALID);
+
+    std::vector<dibs::value_view> all = dibs::list_values(db, "v/");
+    CHECK(all.size() == 2 && all[0].key == "v/a" && all[1].key == "v/n");
+    CHECK(all[0].size == 1 && all[0].version == version);
+    CHECK(all[0].expires_ms == -1);
+    CHECK(starve([&] { (void)dibs::list_values(db, "v/"); }) > 0);
+
+    CHECK(!dibs::erase_value(db, "v/a", none));
+    CHECK(dibs::erase_value(db, "v/a", version) && dibs::erase_value(db, "v/n"));
+    CHECK(!dibs::erase_value(db, "v/a"));
 }
 
 /* A commit owns the texts that it names, and can be sent again. */
@@ -901,6 +952,7 @@ int main(int argc, char **argv)
     limits(db);
     healths(db);
     breakers(db);
+    values(db);
     commits(db);
     called_jobs(db);
     std::cout << "scopes give back what they took\n";

@@ -28,6 +28,7 @@ class Barrier(Case):
         answers = [json.loads(party.stdout.readline()) for party in parties]
         self.assertEqual([party.wait() for party in parties], [0, 0])
         self.assertTrue(all(answer["passed"] for answer in answers))
+        self.assertEqual([answer["reason"] for answer in answers], [None, None])
         self.assertEqual(answers[0]["generation"], answers[1]["generation"])
 
     def test_barriers_are_listed(self):
@@ -67,8 +68,11 @@ class Barrier(Case):
         self.await_party("phase", 2)
         left.send_signal(signal.SIGTERM)
         self.assertEqual(left.wait(), -signal.SIGTERM)
-        message = self.fails(75, "barrier", "phase", "-n", "3", "-w", "10ms", "--withdraw")
-        self.assertIn("2 of 3 parties came; missing: 1 without a seat", message)
+        result = self.dibs("barrier", "phase", "-n", "3", "-w", "10ms", "--withdraw", "--json")
+        self.assertEqual(result.returncode, 75)
+        missing = "2 of 3 parties came; missing: 1 without a seat"
+        self.assertIn(missing, result.stderr)
+        self.assertIn(missing, json.loads(result.stdout)["reason"])
         self.await_party("phase", 1)
         back = self.party("phase", "-n", "3")
         self.ok("barrier", "phase", "-n", "3")

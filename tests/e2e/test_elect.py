@@ -32,6 +32,13 @@ class Elect(RunCase):
         self.assertEqual(self.dibs("elect", "e", "--", "/nowhere").returncode, 127)
         self.assertEqual(self.dibs("elect", "e").returncode, 64)
 
+    def test_durability(self):
+        """A store without replicas refuses it."""
+        for options, env in ((["--durability", "wait:1"], self.env), ([], {**self.env, "DIBS_DURABILITY": "wait:1"})):
+            result = self.dibs("elect", *options, "e", "--", "touch", "began", env=env)
+            self.assertEqual(result.returncode, 78, result.stderr)
+        self.assertFalse(os.path.exists(self.path("began")))
+
     def test_the_next_one_leads(self):
         first, term = self.lead()
         second = self.start("elect", "e", "--", "sh", "-c", WORK, stdin=subprocess.PIPE)
@@ -203,12 +210,22 @@ class Elect(RunCase):
             raise NotInTime("a seat was not kept in time")
         self.let_go(member)
         said = leader.stderr.readline()
+        while "waiting for members of e" in said:
+            said = leader.stderr.readline()
         if "did not run in time" in said:
             raise NotInTime(said)
         self.assertIn("too few members live", said)
         self.start("join", "--ttl", span(0.8), "e", "--", "cat", stdin=subprocess.PIPE)
         self.assertGreater(int(leader.stdout.readline()), term)
         self.let_go(leader)
+
+    def test_a_wait_for_members_is_said(self):
+        """What there is too little of; and when no seat is to be had."""
+        process = self.start("elect", "--min-nodes", "2", "e", "--", "true")
+        self.assertEqual(process.stderr.readline(), "dibs: waiting for members of e: fewer than 2 are counted yet (dibs members e)\n")
+        self.env["DIBS_URL"] = f"fault+{self.env['DIBS_URL']}?step=meet&fault=fail"
+        process = self.start("elect", "--store-timeout", "500ms", "--min-nodes", "2", "e", "--", "true")
+        self.assertRegex(process.stderr.readline(), "^dibs: waiting for members of e: the store gave no seat ")
 
     def test_metadata_of_a_candidate(self):
         process, _ = self.lead("--meta", "addr=10.0.0.7:80", "--meta", "zone=a")

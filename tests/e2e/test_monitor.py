@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -12,6 +13,12 @@ from urllib.parse import urlsplit
 from support import DIBS, PATIENCE, Case, NotInTime, Screen, main, span, wait_until
 
 TWO_LOCKS = os.environ.get("DIBS_TWO_LOCKS")
+
+
+def may_rename():
+    """A host name of its own can be had."""
+    return shutil.which("unshare") and subprocess.run(
+        ["unshare", "-u", "hostname", "x"], capture_output=True, check=False).returncode == 0
 
 
 class Shown(Case):
@@ -30,6 +37,21 @@ class Shown(Case):
             self.assertIn(part, text)
         self.let_go(holder)
         self.assertEqual(waiter.wait(PATIENCE), 0)
+
+    @unittest.skipUnless(may_rename(), "this user may not rename the host in a namespace")
+    def test_hosts_with_long_names_differ(self):
+        hosts = []
+        for zone in ("1", "2"):
+            name = f"ip-10-0-0-1.eu-central-{zone}.compute.internal"
+            before = ["unshare", "-u", "sh", "-c", f'hostname {name}; exec "$@"', "sh"]
+            holder = self.start("run", zone, "--", "sh", "-c", "echo held; exec cat", before=before, stdin=subprocess.PIPE)
+            self.assertEqual(holder.stdout.readline(), "held\n")
+            hosts.append(self.show(zone)["holders"][0]["host"])
+            self.let_go(holder)
+            result = self.dibs("elect", zone, "--", "sh", "-c", 'exec "$1" leader "$2"', "sh", DIBS, zone, before=before)
+            self.assertTrue(result.stdout.startswith(hosts[-1] + ":"), result)
+        self.assertEqual([host.split("~")[0] for host in hosts], ["ip-10-0-0-1.eu-central-1", "ip-10-0-0-1.eu-central-2"])
+        self.assertEqual([len(host) for host in hosts], [31, 31])
 
     def test_waiters_in_the_order_of_service(self):
         holder = self.hold("k")

@@ -1,7 +1,7 @@
 /* test_client_barrier.c - barriers on a store that fails, with notices that are lost,
  * and with parties that die. */
 /* SPDX-License-Identifier: MIT */
-#include "core/client.h"
+#include "coord/barrier.h"
 #include "fault_world.h"
 #include "store/roster.h"
 
@@ -271,6 +271,23 @@ static void end_seat(world *w)
     assert_status(item.rc, DIBS_OK);
 }
 
+/* Waits until the session has heard that the seat has ended. */
+static void await_unseating(dibs_barrier *barrier)
+{
+    dibsx_nsec end = dibsx_after_ms(dibsx_now(), pace_ms(WORLD_BOUND_MS));
+    uint64_t fence;
+
+    for (;;) {
+        pthread_mutex_lock(&barrier->cl->mutex);
+        fence = barrier->machine.fence;
+        pthread_mutex_unlock(&barrier->cl->mutex);
+        if (fence == 0)
+            return;
+        IN_TIME(dibsx_now() < end);
+        usleep(1000);
+    }
+}
+
 static void a_lost_seat_is_noticed(void **state)
 {
     world *w = *state;
@@ -279,6 +296,14 @@ static void a_lost_seat_is_noticed(void **state)
 
     CHECK(DIBS_OK, dibs_barrier_wait(barrier, NULL, err));
     end_seat(w);
+    CHECK(DIBS_LOST, dibs_barrier_wait(barrier, NULL, err));
+    CHECK(DIBS_OK, dibs_barrier_wait(barrier, NULL, err));
+    dibs_barrier_free(barrier);
+    /* The session has noticed it first. */
+    barrier = make_barrier(w->one, 1, pace_ms(SHORT_TTL_MS), 0);
+    CHECK(DIBS_OK, dibs_barrier_wait(barrier, NULL, err));
+    end_seat(w);
+    await_unseating(barrier);
     CHECK(DIBS_LOST, dibs_barrier_wait(barrier, NULL, err));
     CHECK(DIBS_OK, dibs_barrier_wait(barrier, NULL, err));
     dibs_barrier_free(barrier);

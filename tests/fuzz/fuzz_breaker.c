@@ -77,7 +77,7 @@ static void do_next(dibs__breaker *br, dibsx_nsec now, dibs_status rc,
         dibs__breaker_put_over(br, &act, now, rc, sums->version);
         break;
     case DIBS__BREAKER_RELEASE:
-        dibs__breaker_released(br, act.permit.id);
+        dibs__breaker_released(br, act.permit.id, now);
         break;
     case DIBS__BREAKER_EAR:
         dibs__breaker_eared(br, now, now, rc);

@@ -365,6 +365,27 @@ static void version_12_is_upgraded(void **state)
     take_and_ack("postgres?schema=twelve", 1);
 }
 
+/* Version 14 has the outcome of a generation anew. */
+static void version_13_is_upgraded(void **state)
+{
+    dibs_store_state found;
+
+    (void)state;
+    assert_status(setup("postgres?schema=thirteen", DIBS_STORE_INIT, &found),
+                  DIBS_OK);
+    assert_true(pg_tell(&world_sv,
+                        "CREATE OR REPLACE FUNCTION thirteen.outcome(r "
+                        "thirteen.roster, a_gen bigint) RETURNS bigint "
+                        "LANGUAGE sql IMMUTABLE AS 'SELECT 0::bigint'; "
+                        "UPDATE thirteen.meta SET version = 13"));
+    upgrade("postgres?schema=thirteen");
+    assert_int_equal(pg_number(&world_sv,
+                               "SELECT thirteen.outcome(NULL::thirteen.roster,"
+                               " 1) + thirteen.outcome(jsonb_populate_record("
+                               "NULL::thirteen.roster, '{\"gen\": 7}'), 7)"),
+                     1);
+}
+
 static void schemas_know_nothing_of_each_other(void **state)
 {
     dibs_store_state found;
@@ -578,6 +599,7 @@ int main(void)
         cmocka_unit_test(records_survive_an_upgrade),
         cmocka_unit_test(version_11_is_upgraded),
         cmocka_unit_test(version_12_is_upgraded),
+        cmocka_unit_test(version_13_is_upgraded),
         cmocka_unit_test(schemas_know_nothing_of_each_other),
         cmocka_unit_test(a_role_without_rights_is_denied),
         cmocka_unit_test(fences_rise_whatever_the_clock_does),

@@ -11,7 +11,8 @@
  *   B3  opened and broken are told only to calls counted in one that did;
  *   B4  a call that ended in time-out or loss is in none that opens later; one that
  *       ended unknown may be;
- *   B6  a call ends LATE_MS after its time at the latest. */
+ *   B6  a call ends LATE_MS after its time at the latest;
+ *   B9  a party that has heard between two calls that its seat ended is told with the next. */
 /* SPDX-License-Identifier: MIT */
 #include "base/rand.h"
 #include "coord/barrier_machine.h"
@@ -62,7 +63,7 @@ typedef struct seat_row {
 typedef struct party {
     dibs__barrier_party machine;
     uint64_t life, call, request;
-    bool in_call, answered;
+    bool in_call, answered, lost;
     dibsx_nsec call_until, keep_at;
 } party;
 
@@ -323,6 +324,9 @@ static void proceed(world *w, int who)
         p->in_call = true;
         p->call_until = w->now + span(w, 200, 6000);
         dibs__party_call(&p->machine, p->call_until, w->now);
+        if (p->lost && (p->machine.calling || p->machine.rc != DIBS_LOST))
+            w->wrong = "B9: a party was not told that its seat had ended";
+        p->lost = false;
     }
     todo = dibs__party_next(&p->machine, w->now, &item, &until);
     if (p->in_call && !p->machine.calling)
@@ -356,10 +360,12 @@ static void handle(world *w, event *ev)
             dibs__party_answered(&p->machine, &ev->item, w->now);
         break;
     case KEPT:
-        if (ev->life == p->life && ev->item.rc == DIBS_LOST)
+        if (ev->life == p->life && ev->item.rc == DIBS_LOST) {
+            if (!p->machine.calling && ev->item.fence == p->machine.fence)
+                p->lost = true;
             dibs__party_unseated(&p->machine, ev->item.fence, w->now);
-        else if (w->mutant == ANY_ANSWER && ev->life == p->life &&
-                 p->machine.flying && p->machine.sent == DIBS__ARRIVE)
+        } else if (w->mutant == ANY_ANSWER && ev->life == p->life &&
+                   p->machine.flying && p->machine.sent == DIBS__ARRIVE)
             dibs__party_answered(&p->machine, &ev->item, w->now);
         break;
     case GIVE_UP:
@@ -375,7 +381,7 @@ static void handle(world *w, event *ev)
         if (p->in_call)
             w->over[ev->who][p->call] =
                 0; /* It may count until its seat ends. */
-        p->in_call = false;
+        p->in_call = p->lost = false;
         p->life++;
         dibs__party_init(&p->machine, PARTIES, TTL_MS, POLL_MS, 20,
                          chance(w, 500));

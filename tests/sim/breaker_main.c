@@ -465,7 +465,7 @@ static void answer(world *w, const event *ev)
         dibs__breaker_put_over(&p->machine, &rq->act, w->now, rq->rc,
                                rq->version);
     else if (rq->what == RELEASE)
-        dibs__breaker_released(&p->machine, rq->act.permit.id);
+        dibs__breaker_released(&p->machine, rq->act.permit.id, w->now);
     work(w, rq->client);
 }
 

@@ -324,6 +324,64 @@ static void a_probe_that_ends_during_a_report_is_reported_at_once(void **state)
     assert_int_not_equal(next_at(&br, now), DIBS__BREAKER_REPORT);
 }
 
+/* Its permit is released after the report. */
+static void the_next_probe_waits_for_no_permit_of_its_own(void **state)
+{
+    const dibs__sums one = {.version = 7,
+                            .expires_ms = DIBS__BREAKER_KEEP_MS,
+                            .good = 1,
+                            .state = "open"};
+    dibsx_nsec now = START + DIBSX_SEC;
+    dibsx_nsec soon = now + DIBS__BREAKER_SOON_MS * DIBSX_MS;
+    dibs__breaker_pass pass;
+    dibs__breaker_act act;
+    dibs__breaker br;
+
+    (void)state;
+    open_machine(&br);
+    br.rules.need = 3;
+    listen_at(&br, START, 7, "open");
+    pass = probe_at(&br, now);
+    dibs__breaker_left(&br, &pass, true, false, now);
+    assert_int_equal(dibs__breaker_enter(&br, now, &pass), DIBS__ENTER_REFUSED);
+    assert_int_equal(dibs__breaker_retry_ms(&br, now), DIBS__BREAKER_SOON_MS);
+    /* The store is slow, and knows of the permit alone. */
+    assert_int_equal(dibs__breaker_enter(&br, soon, &pass), DIBS__ENTER_ASK);
+    assert_int_equal(dibs__breaker_answered(&br, &pass, soon, DIBS_BUSY, 0,
+                                            10000),
+                     DIBS__ENTER_REFUSED);
+    assert_int_equal(dibs__breaker_retry_ms(&br, soon), DIBS__BREAKER_SOON_MS);
+    assert_int_equal(next_at(&br, soon), DIBS__BREAKER_REPORT);
+    dibs__breaker_metered(&br, soon, soon, DIBS_OK, &one);
+    assert_int_equal(dibs__breaker_next(&br, soon, &act),
+                     DIBS__BREAKER_RELEASE);
+    dibs__breaker_released(&br, act.permit.id, soon);
+    pass = probe_at(&br, soon);
+    /* After a bad one nobody asks until it has recovered. */
+    br.rules.recovery_ms = 5000;
+    dibs__breaker_left(&br, &pass, false, false, soon);
+    dibs__breaker_released(&br, pass.permit, soon);
+    assert_int_equal(dibs__breaker_retry_ms(&br, soon), 5000);
+}
+
+/* Both requests were under way; the answers came in the other order. */
+static void a_permit_released_meanwhile_keeps_no_probe_waiting(void **state)
+{
+    dibsx_nsec now = START + DIBSX_SEC;
+    dibs__breaker_pass first, second;
+    dibs__breaker br;
+
+    (void)state;
+    open_machine(&br);
+    br.rules.probes = br.rules.need = 2;
+    first = probe_at(&br, now);
+    assert_int_equal(dibs__breaker_enter(&br, now, &second), DIBS__ENTER_ASK);
+    dibs__breaker_left(&br, &first, true, false, now);
+    dibs__breaker_released(&br, first.permit, now);
+    (void)dibs__breaker_answered(&br, &second, now, DIBS_BUSY, 0, 10000);
+    assert_int_equal(dibs__breaker_retry_ms(&br, now), DIBS__BREAKER_SOON_MS);
+}
+
 /* It waits no longer than one that ends at another time. */
 static void a_call_that_ends_during_a_report_is_reported_soon(void **state)
 {
@@ -365,6 +423,8 @@ int main(void)
         cmocka_unit_test(a_notice_during_a_look_leads_to_another),
         cmocka_unit_test(a_probe_that_ends_during_a_report_is_reported_at_once),
         cmocka_unit_test(a_call_that_ends_during_a_report_is_reported_soon),
+        cmocka_unit_test(the_next_probe_waits_for_no_permit_of_its_own),
+        cmocka_unit_test(a_permit_released_meanwhile_keeps_no_probe_waiting),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -18,7 +18,8 @@
 
 static bool process_gone(const dibs_client *cl, const dibs__who *who)
 {
-    return strcmp(who->host, cl->host) == 0 && who->pid > 0 &&
+    return strcmp(who->host, cl->host) == 0 &&
+           strcmp(who->host, DIBSX_HOST_UNKNOWN) != 0 && who->pid > 0 &&
            who->pid <= INT32_MAX && kill((pid_t)who->pid, 0) != 0 &&
            errno == ESRCH;
 }

@@ -155,6 +155,8 @@ local function left_of_first()
 end
 
 local function outcome(number)
+    local kept, oldest = 0, number
+
     if number == gen then
         return BUSY, number
     end
@@ -162,8 +164,9 @@ local function outcome(number)
         if old == number then
             return STALE, number
         end
+        kept, oldest = kept + 1, old
     end
-    return OK, number
+    return kept == 64 and number + 0 < oldest + 0 and LOST or OK, number
 end
 
 local function take_seat(item)
