@@ -11,25 +11,13 @@ shape that the document does not have. It is installed from PyPI into FOLDER/api
 import os
 import subprocess
 import sys
-import venv
+
+from pypi import install_package
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 VERSION = "schemathesis>=4,<5"
 # Streams, whose single events schemathesis holds against the schema of the whole.
 LEFT_OUT = ("/v1/events", "/v1/sessions/{session}/stream", "/v1/topics/{name}/events", "/v1/runs/{run}/output")
-
-
-def install(folder):
-    program = os.path.join(folder, "bin", "schemathesis")
-    if os.path.exists(program):
-        return program
-    try:
-        venv.create(folder, with_pip=True)
-        subprocess.run([os.path.join(folder, "bin", "pip"), "install", "--quiet", VERSION], check=True, timeout=600)
-    except (OSError, subprocess.SubprocessError) as err:
-        print(f"schemathesis cannot be installed from PyPI into {folder}: {err}", file=sys.stderr)
-        sys.exit(77)
-    return program
 
 
 def fuzz(program, daemon, examples):
@@ -44,14 +32,18 @@ def fuzz(program, daemon, examples):
 
 
 def main():
-    program = install(os.path.join(os.path.abspath(sys.argv[1]), "api-fuzz"))
+    folder = os.path.join(os.path.abspath(sys.argv[1]), "api-fuzz")
+    why = install_package(folder, VERSION)
+    if why:
+        print(why, file=sys.stderr)
+        return 77
     os.environ.setdefault("DIBS_BIN", os.path.join(ROOT, "build", "dibs"))
     sys.path.insert(0, os.path.join(ROOT, "tests", "e2e"))
     from servetools import Daemon
 
     daemon = Daemon("--token-rate", "0", "--access-log", "none")
     try:
-        found = fuzz(program, daemon, os.environ.get("EXAMPLES", "40"))
+        found = fuzz(os.path.join(folder, "bin", "schemathesis"), daemon, os.environ.get("EXAMPLES", "40"))
         alive = daemon.process.poll() is None
     finally:
         code = daemon.end()

@@ -1,7 +1,6 @@
-/* batch.c - results are processed when all jobs of a batch have completed.
+/* batch.c - results are processed when all jobs of a batch have ended.
  *
- * The job barrier is a latch: jobs count down, each with its id, and go on. A job
- * that is delivered twice counts once.
+ * Any program can wait for a batch. Where the work is no job, use ../latch.c.
  *
  *     batch [URL]
  */
@@ -10,49 +9,52 @@
 #include <pthread.h>
 #include <stdio.h>
 
-enum { TOTAL_JOBS = 8, HOUR_MS = 3600 * 1000 };
+enum { JOBS = 8, HOUR_MS = 3600 * 1000 };
 
-/* The jobs: usually other processes, on other machines. */
-static void *run_jobs(void *arg)
+static dibs_client *client;
+static dibs_jobs *jobs;
+
+static dibs_status convert_file(dibs_run *run, void *arg, dibs_error *err)
 {
-    dibs_error err = {0};
-    char id[16];
-
-    for (int job = 0; job < TOTAL_JOBS; job++) {
-        snprintf(id, sizeof(id), "job-%d", job);
-        if (dibs_latch_count_down(arg, "batch:42", TOTAL_JOBS, id, NULL,
-                                  &err) != DIBS_OK)
-            fprintf(stderr, "%s\n", err.message);
-    }
-    return NULL;
+    (void)arg;
+    return dibs_run_result(run, "done", 4, err);
 }
 
-static dibs_status process_batch(dibs_client *client, const char *batch,
-                                 uint32_t total, dibs_error *err)
+static void *process_batch(void *arg)
 {
-    char name[64];
-    dibs_status rc;
+    dibs_batch_sum sum;
 
-    snprintf(name, sizeof(name), "batch:%s", batch);
-    rc = dibs_latch_wait(client, name, total, HOUR_MS, err);
-    if (rc == DIBS_OK)
-        printf("batch %s: all %u jobs completed\n", batch, (unsigned)total);
-    return rc;
+    if (dibs_batch_wait(client, "42", JOBS, HOUR_MS, &sum, NULL) == DIBS_OK)
+        printf("batch 42: all %u jobs completed, %u of them badly\n",
+               (unsigned)sum.ended, (unsigned)sum.failed);
+    dibs_jobs_stop(jobs); /* so that the example ends */
+    return arg;
 }
 
 int main(int argc, char **argv)
 {
-    dibs_client *client = NULL;
+    char run[DIBS_RUN_SIZE];
     dibs_error err = {0};
-    pthread_t jobs;
+    pthread_t waiter;
     dibs_status rc = dibs_open(argc > 1 ? argv[1] : NULL, NULL, &client, &err);
 
-    if (rc == DIBS_OK && pthread_create(&jobs, NULL, run_jobs, client) == 0) {
-        rc = process_batch(client, "42", TOTAL_JOBS, &err);
-        pthread_join(jobs, NULL);
+    if (rc == DIBS_OK)
+        rc = dibs_jobs_open(client, NULL, &jobs, &err);
+    if (rc == DIBS_OK) {
+        DIBS_JOB(jobs, "convert", convert_file, .attempts = 3);
+        rc = dibs_jobs_publish(jobs, &err);
+    }
+    for (int job = 0; job < JOBS && rc == DIBS_OK; job++)
+        rc = dibs_job_start(client, "convert", DIBS_START_OPTS(.batch = "42"),
+                            run, &err);
+    if (rc == DIBS_OK &&
+        pthread_create(&waiter, NULL, process_batch, NULL) == 0) {
+        rc = dibs_jobs_run(jobs, &err);
+        pthread_join(waiter, NULL);
     }
     if (rc != DIBS_OK)
         fprintf(stderr, "%s: %s\n", dibs_status_name(rc), err.message);
+    dibs_jobs_close(jobs);
     dibs_close(client);
     return rc == DIBS_OK ? 0 : 1;
 }

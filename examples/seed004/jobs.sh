@@ -1,33 +1,45 @@
 #!/usr/bin/env bash
-# jobs.sh - jobs that know of each other: singleton, leader, batch, dependencies,
+# jobs.sh - jobs that know of each other: singleton, dependencies, batch, leader,
 # semaphore, rate limit, progress.
 #
 #   examples/seed004/jobs.sh [DIBS]     DIBS is the command, "dibs" when not given
 set -euo pipefail
 dibs=${1:-dibs}
+file=$(dirname "$0")/jobs.yaml
 work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
 export DIBS_URL="sqlite:$work/dibs.db" # jobs on several machines: a server
 
-# A singleton job: on all servers together, one instance runs it.
-"$dibs" run -n data-backup -- echo "backup: runs here only"
+# A singleton job: while one run lives, on any server, another is refused.
+"$dibs" job load -q "$file"
+backup=$("$dibs" job start data-backup)
+code=0
+"$dibs" job start data-backup 2>/dev/null || code=$?
+[ "$code" -eq 75 ]
+
+# A node executes the jobs; start it on as many machines as you like.
+"$dibs" work -q --look-every 50ms "$file" &
+node=$!
+trap 'kill "$node" && wait; rm -rf "$work"' EXIT
+"$dibs" job wait "$backup"
+"$dibs" job logs "$backup"
+
+# Dependencies: the load begins after the extraction and the transformation.
+etl=$("$dibs" job start etl)
+"$dibs" job wait "$etl"
+"$dibs" job logs "$etl/load"
+
+# A job barrier: the results are processed when all jobs of the batch have ended.
+results=$("$dibs" job start results -p batch=42)
+for part in 1 2 3; do
+    "$dibs" job start -q convert -p part="$part" --batch 42 >/dev/null
+done
+"$dibs" job wait --batch 42 --of 3 # any program can wait for it, too
+"$dibs" job wait "$results"
+"$dibs" job logs "$results/process"
 
 # Leader tasks: they end before another instance can lead.
 # shellcheck disable=SC2016  # expands in the command
 "$dibs" elect job-scheduler -- sh -c 'echo "leader tasks under term $DIBS_TERM"'
-
-# A job barrier: each job counts down with its id; the results wait for all.
-"$dibs" latch wait batch:42 -n 3 -w 1h &
-results=$!
-for job in 1 2 3; do
-    "$dibs" latch count-down -q batch:42 -n 3 --id "$job"
-done
-wait "$results" && echo "batch 42: all jobs completed"
-
-# Dependencies: the load waits for the extraction and the transformation.
-"$dibs" latch count-down -q etl:7 -n 2 --id extraction
-"$dibs" latch count-down -q etl:7 -n 2 --id transformation
-"$dibs" latch wait etl:7 -n 2 -w 1h && echo "load: after both"
 
 # A semaphore: three downloads at once, anywhere. A rate limit: so many per second.
 "$dibs" run --permits 3 downloads -- echo "download: one of three"

@@ -34,6 +34,29 @@ class Security(unittest.TestCase):
                 self.assertRegex(text, rf"\b{name}\b", row)
 
 
+class Examples(unittest.TestCase):
+    """The retold examples: the front page leads to each, and their tables name what there is."""
+
+    @staticmethod
+    def read(*path):
+        with open(os.path.join(ROOT, *path), encoding="utf-8") as file:
+            return file.read()
+
+    def test_names_and_links_of_the_retold_examples_are_there(self):
+        known = self.read("docs", "config.md") + self.read("docs", "metrics.md")
+        known += "".join(self.read("include", "dibs", name) for name in os.listdir(os.path.join(ROOT, "include", "dibs")))
+        front = self.read("README.md")
+        pages = glob.glob("examples/seed*/README.md", root_dir=ROOT)
+        self.assertGreater(len(pages), 3)
+        for page in pages:
+            text = self.read(page)
+            self.assertIn(f"({page})", front)
+            for name in re.findall(r"\bdibs_\w+|\bDIBS_\w+", text):
+                self.assertRegex(known, rf"\b{name}\b", page)
+            for link in re.findall(r"\]\(([^)#]+)", text):
+                self.assertTrue(os.path.exists(os.path.join(ROOT, os.path.dirname(page), link)), f"{page}: {link}")
+
+
 class ManPages(Case):
     def setUp(self):
         super().setUp()
