@@ -242,11 +242,13 @@ DIBS_API DIBS_MUST_CHECK dibs_status dibs_queue_adopt(dibs_queue *queue,
  *   DIBS_INVALID  dead
  *   DIBS_LOST     nothing: the delivery is another's now
  *   others        nack with backoff
- * If it settles the item itself, the status is not looked at. It must not free it. */
+ * If it settles the item itself, the status is not looked at. It must not free it, nor
+ * close the client. */
 typedef dibs_status dibs_item_fn(dibs_item *item, void *arg);
 
 /* Runs `work` on 1 to 1,024 threads, until dibs_queue_cancel() or dibs_close(). It goes on
- * over outages of the store. Returns when every thread has settled its item.
+ * over outages of the store. Returns when every thread has settled its item; dibs_close()
+ * waits for that.
  *   DIBS_OK     it was cancelled and has drained
  *   DIBS_NOMEM  no memory, or no thread; no work was begun */
 DIBS_API DIBS_MUST_CHECK dibs_status dibs_queue_work(dibs_queue *queue,
