@@ -107,7 +107,8 @@ DIBS_API void dibs_queue_cancel(dibs_queue *queue);
  *   DIBS_FULL     the queue has as many items as it may have; none was made
  *   DIBS_UNKNOWN  no answer in time; there is one item or none. With "wait:K": too few
  *                 replicas acknowledged it; the item is there, and a failover may lose it
- *   DIBS_INVALID  the data or an option is too long or malformed
+ *   DIBS_INVALID  the data or an option is too long or malformed; or the call waits, and
+ *                 has more items than the queue may have
  *   DIBS_CANCELLED  dibs_close() ended a wait while it was full */
 DIBS_API DIBS_MUST_CHECK dibs_status
 dibs_queue_push(dibs_queue *queue, const void *data, size_t len,

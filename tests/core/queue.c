@@ -217,6 +217,42 @@ static void many_go_in_one_call(void **state)
     dibs_close(cl);
 }
 
+static void more_than_a_queue_may_have_is_not_waited_for(void **state)
+{
+    dibs_client *cl = core_open();
+    const char *name = core_name();
+    dibs_queue *q = open_queue(cl, name, NULL);
+    dibs_push_item items[3];
+    dibs_item *item;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(items); i++)
+        items[i] = (dibs_push_item){.data = "x", .len = 1};
+    CHECK(DIBS_OK,
+          dibs_queue_set(cl, name,
+                         DIBS_QUEUE_SETTINGS(.fields = DIBS_QUEUE_SET_CAP,
+                                             .cap = 2),
+                         err));
+    CHECK(DIBS_FULL, dibs_queue_push_many(q, items, 3, NULL, NULL, err));
+    CHECK(DIBS_INVALID,
+          dibs_queue_push_many(q, items, 3, DIBS_PUSH_OPTS(.wait_ms = -1), NULL,
+                               err));
+    assert_empty(q);
+    /* Two of these are one item. */
+    items[0].opts = items[2].opts = DIBS_PUSH_OPTS(.dedup_id = "same");
+    push(q, "y", NULL);
+    CHECK(DIBS_FULL,
+          dibs_queue_push_many(q, items, 3, DIBS_PUSH_OPTS(.wait_ms = 1), NULL,
+                               err));
+    item = reserve(q);
+    ack(item);
+    CHECK(DIBS_OK,
+          dibs_queue_push_many(q, items, 3, DIBS_PUSH_OPTS(.wait_ms = -1), NULL,
+                               err));
+    dibs_queue_free(q);
+    dibs_close(cl);
+}
+
 /* Replicas are those of Redis; other stores say so before anything is pushed. */
 static void durability_is_what_the_store_has(void **state)
 {
@@ -698,6 +734,7 @@ int core_queue_tests(void)
         cmocka_unit_test(a_backoff_delays),
         cmocka_unit_test(a_duplicate_is_named),
         cmocka_unit_test(many_go_in_one_call),
+        cmocka_unit_test(more_than_a_queue_may_have_is_not_waited_for),
         cmocka_unit_test(malformed_calls_are_refused),
         cmocka_unit_test(what_is_freed_comes_back_uncounted),
         cmocka_unit_test(a_push_wakes_a_waiter),
