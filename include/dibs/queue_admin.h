@@ -131,8 +131,9 @@ typedef bool dibs_item_info_fn(const dibs_item_info *info, void *arg);
 
 /* Calls `each` for up to `max` items of one place, beyond the first `skip`. Ready items
  * come in the order of delivery, with addressed ones last. Delayed ones come as they
- * become due, dead ones the oldest first, done ones the last first. Changes nothing. Items that come and go
- * meanwhile may be missed or seen twice.
+ * become due, dead ones the oldest first, done ones the last first. Changes nothing. Items
+ * that come and go meanwhile may be missed or seen twice. A Redis server shows 10,000 items
+ * that are out, and ready ones up to the 10,000th that has a priority or came back.
  *   DIBS_NOTFOUND  there is no such queue */
 DIBS_API DIBS_MUST_CHECK dibs_status dibs_queue_peek(
     dibs_client *client, const char *queue, dibs_item_place place, size_t skip,
