@@ -94,7 +94,8 @@ DIBS_API DIBS_MUST_CHECK dibs_status dibs_queue_stats(dibs_client *client,
                                                       dibs_queue_info *info,
                                                       dibs_error *err);
 
-/* Changes the settings that `fields` names, and makes the queue. */
+/* Changes the settings that `fields` names, and makes the queue. Dead letters beyond a
+ * lower `deads` go as other items die; dibs_queue_purge() drops all. */
 DIBS_API DIBS_MUST_CHECK dibs_status
 dibs_queue_set(dibs_client *client, const char *queue,
                const dibs_queue_settings *settings, dibs_error *err);
