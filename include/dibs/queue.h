@@ -107,7 +107,8 @@ DIBS_API void dibs_queue_cancel(dibs_queue *queue);
  *   DIBS_FULL     the queue has as many items as it may have; none was made
  *   DIBS_UNKNOWN  no answer in time; there is one item or none. With "wait:K": too few
  *                 replicas acknowledged it; the item is there, and a failover may lose it
- *   DIBS_INVALID  the data or an option is too long or malformed
+ *   DIBS_INVALID  the data or an option is too long or malformed; or the call waits, and
+ *                 has more items than the queue may have
  *   DIBS_CANCELLED  dibs_close() ended a wait while it was full */
 DIBS_API DIBS_MUST_CHECK dibs_status
 dibs_queue_push(dibs_queue *queue, const void *data, size_t len,
@@ -242,11 +243,13 @@ DIBS_API DIBS_MUST_CHECK dibs_status dibs_queue_adopt(dibs_queue *queue,
  *   DIBS_INVALID  dead
  *   DIBS_LOST     nothing: the delivery is another's now
  *   others        nack with backoff
- * If it settles the item itself, the status is not looked at. It must not free it. */
+ * If it settles the item itself, the status is not looked at. It must not free it, nor
+ * close the client. */
 typedef dibs_status dibs_item_fn(dibs_item *item, void *arg);
 
 /* Runs `work` on 1 to 1,024 threads, until dibs_queue_cancel() or dibs_close(). It goes on
- * over outages of the store. Returns when every thread has settled its item.
+ * over outages of the store. Returns when every thread has settled its item; dibs_close()
+ * waits for that.
  *   DIBS_OK     it was cancelled and has drained
  *   DIBS_NOMEM  no memory, or no thread; no work was begun */
 DIBS_API DIBS_MUST_CHECK dibs_status dibs_queue_work(dibs_queue *queue,

@@ -44,12 +44,26 @@ class queue_options
         raw_.limit_ms = span.count();
         return *this;
     }
+    /* How safe pushes and acks are: "async" or "wait:K". */
+    queue_options &durability(std::string level)
+    {
+        durability_ = std::move(level);
+        return *this;
+    }
+    /* Called with a delivery that is lost, on a thread of the client; see
+     * dibs_item_lost_fn. It must not throw. */
+    queue_options &on_lost(std::function<void(dibs_item *)> fn)
+    {
+        on_lost_ = std::move(fn);
+        return *this;
+    }
 
   private:
     friend class queue;
 
     dibs_queue_opts raw_;
-    std::string as_;
+    std::string as_, durability_;
+    std::function<void(dibs_item *)> on_lost_;
 };
 
 /* Options of a push. */
@@ -86,6 +100,12 @@ class push_options
         to_ = std::move(worker);
         return *this;
     }
+    /* Workers see it with the data; may be called several times. */
+    push_options &header(const std::string &key, const std::string &value)
+    {
+        headers_.push_back(key + "=" + value);
+        return *this;
+    }
     /* While the queue is full. */
     push_options &wait(milliseconds span)
     {
@@ -96,21 +116,31 @@ class push_options
   private:
     friend class queue;
 
-    /* Valid as long as these options are. */
-    dibs_push_opts get() const
+    /* Calls call(opts) with the C options, which are valid during the call only. */
+    template <typename Call> void use(Call call) const
     {
         dibs_push_opts opts = raw_;
+        std::vector<const char *> texts;
 
+        for (const std::string &text : headers_)
+            texts.push_back(text.c_str());
+        texts.push_back(nullptr);
+        opts.headers = texts.data();
         if (!dedup_.empty())
             opts.dedup_id = dedup_.c_str();
         if (!to_.empty())
             opts.to = to_.c_str();
-        return opts;
+        call(&opts);
     }
 
     dibs_push_opts raw_;
     std::string dedup_, to_;
+    std::vector<std::string> headers_;
 };
+
+/* The outcome of a push: the id of the item. A duplicate made no item: then the id is that
+ * of the item that has the dedup id. */
+using pushed = dibs_pushed;
 
 /* One delivery. An item that is not settled comes back when it is destroyed. */
 class item
@@ -233,6 +263,7 @@ class queue
   public:
     queue(const client &cl, const std::string &name,
           const queue_options &options = queue_options())
+        : lost_(new std::function<void(dibs_item *)>(options.on_lost_))
     {
         dibs_queue_opts opts = options.raw_;
         dibs_queue *made = nullptr;
@@ -240,43 +271,71 @@ class queue
 
         if (!options.as_.empty())
             opts.as = options.as_.c_str();
+        if (!options.durability_.empty())
+            opts.durability = options.durability_.c_str();
+        opts.on_lost = *lost_ ? call_lost : nullptr;
+        opts.arg = lost_.get();
         detail::must(dibs_queue_new(cl.get(), name.c_str(), &opts, &made, &err),
                      err);
         queue_.reset(made);
+    }
+    queue(queue &&) noexcept = default;
+    /* Frees the handle before its callback, which may be running. */
+    queue &operator=(queue &&other) noexcept
+    {
+        queue_ = std::move(other.queue_);
+        lost_ = std::move(other.lost_);
+        return *this;
     }
     /* The id of the item, or of the one that has the dedup id. Throws with DIBS_FULL
      * and all else. */
     uint64_t
     push(const std::string &data, const push_options &options = push_options())
     {
-        dibs_push_opts opts = options.get();
-        dibs_pushed pushed = dibs_pushed();
+        return push_told(data, options).id;
+    }
+    /* The same, and whether it is a duplicate. */
+    pushed push_told(const std::string &data,
+                     const push_options &options = push_options())
+    {
+        pushed told = pushed();
         dibs_error err = dibs_error();
 
-        detail::must(dibs_queue_push(get(), data.data(), data.size(), &opts,
-                                     &pushed, &err),
-                     err);
-        return pushed.id;
+        options.use([&](const dibs_push_opts *opts) {
+            detail::must(dibs_queue_push(get(), data.data(), data.size(), opts,
+                                         &told, &err),
+                         err);
+        });
+        return told;
     }
     /* Up to DIBS_QUEUE_BATCH items with the same options: all or none. Their ids. */
     std::vector<uint64_t>
     push_many(const std::vector<std::string> &data,
               const push_options &options = push_options())
     {
-        dibs_push_opts opts = options.get();
-        std::vector<dibs_push_item> items;
-        std::vector<dibs_pushed> pushed(data.size());
         std::vector<uint64_t> ids;
+
+        for (const pushed &one : push_many_told(data, options))
+            ids.push_back(one.id);
+        return ids;
+    }
+    /* The same, and for each one whether it is a duplicate. */
+    std::vector<pushed>
+    push_many_told(const std::vector<std::string> &data,
+                   const push_options &options = push_options())
+    {
+        std::vector<dibs_push_item> items;
+        std::vector<pushed> told(data.size());
         dibs_error err = dibs_error();
 
         for (const std::string &one : data)
             items.push_back({one.data(), one.size(), nullptr});
-        detail::must(dibs_queue_push_many(get(), items.data(), items.size(),
-                                          &opts, pushed.data(), &err),
-                     err);
-        for (const dibs_pushed &one : pushed)
-            ids.push_back(one.id);
-        return ids;
+        options.use([&](const dibs_push_opts *opts) {
+            detail::must(dibs_queue_push_many(get(), items.data(), items.size(),
+                                              opts, told.data(), &err),
+                         err);
+        });
+        return told;
     }
     /* An item that is false: none came in time, or cancelled. */
     DIBS_MUST_CHECK item reserve(milliseconds wait = milliseconds(-1))
@@ -353,6 +412,10 @@ class queue
     }
 
   private:
+    static void call_lost(dibs_item *raw, void *arg) noexcept
+    {
+        (*static_cast<std::function<void(dibs_item *)> *>(arg))(raw);
+    }
     static dibs_status run_one(dibs_item *raw, void *arg)
     {
         try {
@@ -368,6 +431,8 @@ class queue
             dibs_queue_free(queue);
         }
     };
+    /* The handle points here as long as it exists. */
+    std::unique_ptr<std::function<void(dibs_item *)>> lost_;
     std::unique_ptr<dibs_queue, freer> queue_;
 };
 

@@ -94,7 +94,8 @@ DIBS_API DIBS_MUST_CHECK dibs_status dibs_queue_stats(dibs_client *client,
                                                       dibs_queue_info *info,
                                                       dibs_error *err);
 
-/* Changes the settings that `fields` names, and makes the queue. */
+/* Changes the settings that `fields` names, and makes the queue. Dead letters beyond a
+ * lower `deads` go as other items die; dibs_queue_purge() drops all. */
 DIBS_API DIBS_MUST_CHECK dibs_status
 dibs_queue_set(dibs_client *client, const char *queue,
                const dibs_queue_settings *settings, dibs_error *err);
@@ -131,8 +132,9 @@ typedef bool dibs_item_info_fn(const dibs_item_info *info, void *arg);
 
 /* Calls `each` for up to `max` items of one place, beyond the first `skip`. Ready items
  * come in the order of delivery, with addressed ones last. Delayed ones come as they
- * become due, dead ones the oldest first, done ones the last first. Changes nothing. Items that come and go
- * meanwhile may be missed or seen twice.
+ * become due, dead ones the oldest first, done ones the last first. Changes nothing. Items
+ * that come and go meanwhile may be missed or seen twice. A Redis server shows 10,000 items
+ * that are out, and ready ones up to the 10,000th that has a priority or came back.
  *   DIBS_NOTFOUND  there is no such queue */
 DIBS_API DIBS_MUST_CHECK dibs_status dibs_queue_peek(
     dibs_client *client, const char *queue, dibs_item_place place, size_t skip,

@@ -1,5 +1,5 @@
-/* queue_async.h - the calls of dibs/queue.h without blocking, for programs with an event
- * loop.
+/* queue_async.h - the calls of dibs/queue.h for one item without blocking, for programs with
+ * an event loop.
  *
  * Callbacks run as those of dibs/async.h do: on a thread of the client, or inside
  * dibs_async_process() once the program has called dibs_async_fd(). A wait for items needs
@@ -53,13 +53,16 @@ dibs_queue_reserve_async(dibs_queue *queue, int64_t wait_ms,
 typedef void dibs_settled_fn(dibs_item *item, dibs_status status,
                              const dibs_error *err, void *arg);
 
-/* Start to settle an item; see dibs_item_ack(), dibs_item_nack() and dibs_item_dead().
- * While the store does not answer, the client goes on asking for as long as the delivery
- * is valid. An adopted item cannot be settled so: DIBS_INVALID. */
+/* Start to settle an item; see dibs_item_ack(), dibs_item_ack_result(), dibs_item_nack() and
+ * dibs_item_dead(). While the store does not answer, the client goes on asking for as long
+ * as the delivery is valid. An adopted item cannot be settled so: DIBS_INVALID. */
 DIBS_API DIBS_MUST_CHECK dibs_status dibs_item_ack_async(dibs_item *item,
                                                          dibs_settled_fn *done,
                                                          void *arg,
                                                          dibs_error *err);
+DIBS_API DIBS_MUST_CHECK dibs_status
+dibs_item_ack_result_async(dibs_item *item, const char *result,
+                           dibs_settled_fn *done, void *arg, dibs_error *err);
 DIBS_API DIBS_MUST_CHECK dibs_status
 dibs_item_nack_async(dibs_item *item, int64_t delay_ms, const char *reason,
                      dibs_settled_fn *done, void *arg, dibs_error *err);
@@ -68,6 +71,13 @@ DIBS_API DIBS_MUST_CHECK dibs_status dibs_item_dead_async(dibs_item *item,
                                                           dibs_settled_fn *done,
                                                           void *arg,
                                                           dibs_error *err);
+
+/* Starts to set how long a delivery may take; see dibs_item_extend(). The item stays in hand.
+ * Until the callback it can be settled only by a call that blocks. An adopted item cannot
+ * be extended so: DIBS_INVALID. */
+DIBS_API DIBS_MUST_CHECK dibs_status
+dibs_item_extend_async(dibs_item *item, int64_t limit_ms, dibs_settled_fn *done,
+                       void *arg, dibs_error *err);
 
 /* `pushed` is valid during the call only. */
 typedef void

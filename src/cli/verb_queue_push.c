@@ -68,14 +68,41 @@ static int push_one(const dibs__command *cmd, dibs_queue *queue,
     return code;
 }
 
+/* Fills a queue that has room for some of them only, and waits for room for one item: of
+ * many, all or none are pushed. */
+static dibs_status push_parts(lines *ls, const dibs_push_item *items,
+                              size_t count, int *code, dibs_error *err)
+{
+    dibs_pushed pushed[DIBS_QUEUE_BATCH];
+    dibs_push_opts opts = *ls->opts;
+    dibs_status rc = DIBS_OK;
+    size_t part = count;
+
+    for (size_t at = 0; at < count && rc == DIBS_OK && *code == 0;) {
+        if (part > count - at)
+            part = count - at;
+        opts.wait_ms = part > 1 ? 0 : ls->opts->wait_ms;
+        rc = dibs_queue_push_many(ls->queue, &items[at], part, &opts, pushed,
+                                  err);
+        if (rc == DIBS_FULL && part > 1) {
+            part /= 2;
+            rc = DIBS_OK;
+            continue;
+        }
+        for (size_t i = 0; rc == DIBS_OK && *code == 0 && i < part; i++)
+            *code = print_pushed(ls->cmd, &pushed[i]);
+        ls->pushed += rc == DIBS_OK ? part : 0;
+        at += part;
+    }
+    return rc;
+}
+
 /* Pushes lines from `at` on, as many as one push can have. */
 static dibs_status push_batch(lines *ls, size_t *at, int *code, dibs_error *err)
 {
     dibs_push_item items[DIBS_QUEUE_BATCH];
-    dibs_pushed pushed[DIBS_QUEUE_BATCH];
     size_t count = 0, bytes = 0;
     const char *end;
-    dibs_status rc;
 
     while (count < DIBS_QUEUE_BATCH && *at < ls->len &&
            (end = memchr(ls->bytes + *at, '\n', ls->len - *at))) {
@@ -87,13 +114,7 @@ static dibs_status push_batch(lines *ls, size_t *at, int *code, dibs_error *err)
         items[count++] = (dibs_push_item){.data = ls->bytes + *at, .len = len};
         *at += len + 1;
     }
-    if (count == 0)
-        return DIBS_OK;
-    rc = dibs_queue_push_many(ls->queue, items, count, ls->opts, pushed, err);
-    for (size_t i = 0; rc == DIBS_OK && *code == 0 && i < count; i++)
-        *code = print_pushed(ls->cmd, &pushed[i]);
-    ls->pushed += rc == DIBS_OK ? count : 0;
-    return rc;
+    return push_parts(ls, items, count, code, err);
 }
 
 /* Pushes all whole lines, and keeps the rest. */

@@ -64,6 +64,15 @@ static void cancel_waits(dibs_queue *q)
     }
 }
 
+/* Locks: cl->mutex. */
+static void cancel_queue(dibs_queue *q)
+{
+    q->cancelled = true;
+    cancel_waits(q);
+    dibs__hold_serve(q);
+    dibs__ask_pass_on(q);
+}
+
 /* Sends what calls have pushed and settled, as long as the store answers. False: nothing
  * is left. Locks: cl->mutex, let go meanwhile. */
 static bool end_calls(dibs_queue *q)
@@ -81,26 +90,43 @@ static bool end_calls(dibs_queue *q)
     return true;
 }
 
-/* Every call ends before the client does. */
-static void close_queues(dibs_client *cl, dibs__attached *at)
+static bool is_busy(const dibs_queue *q)
 {
-    dibs__queues *all = (dibs__queues *)(void *)at;
+    return q->callers > 0 || q->driving || q->calling || q->pushing ||
+           q->all->tending;
+}
+
+/* Every call ends before the client does; the pools too, if it drains. */
+static void end_queues(dibs_client *cl, dibs__queues *all, bool drains)
+{
     dibs_queue *q = all->first;
 
     while (q) {
+        if (q->pools > 0 && !q->cancelled)
+            cancel_queue(q);
         cancel_waits(q);
         pthread_cond_broadcast(&q->calm);
         dibs__tend_set(q);
         if (end_calls(q)) {
             q = all->first;
-        } else if (q->callers > 0 || q->driving || q->calling || q->pushing ||
-                   all->tending) {
+        } else if (is_busy(q) || (drains && q->pools > 0)) {
             pthread_cond_wait(&cl->over, &cl->mutex);
             q = all->first;
         } else {
             q = q->next;
         }
     }
+}
+
+static void close_queues(dibs_client *cl, dibs__attached *at)
+{
+    end_queues(cl, (dibs__queues *)(void *)at, false);
+}
+
+/* The lane of a pool is kept meanwhile. */
+static void drain_queues(dibs_client *cl, dibs__attached *at)
+{
+    end_queues(cl, (dibs__queues *)(void *)at, true);
 }
 
 static dibs_queue *find_open(const dibs__queues *all)
@@ -144,6 +170,7 @@ static dibs__queues *queues_of(dibs_client *cl)
     if (!all)
         return NULL;
     all->attached.close = close_queues;
+    all->attached.drain = drain_queues;
     all->attached.stop = stop_queues;
     all->attached.free = free_queues;
     all->handler.hear = hear_items;
@@ -284,10 +311,7 @@ void dibs_queue_cancel(dibs_queue *q)
     if (!q || dibs__client_usable(q->cl, NULL) != DIBS_OK)
         return;
     pthread_mutex_lock(&q->cl->mutex);
-    q->cancelled = true;
-    cancel_waits(q);
-    dibs__hold_serve(q);
-    dibs__ask_pass_on(q);
+    cancel_queue(q);
     pthread_mutex_unlock(&q->cl->mutex);
 }
 

@@ -94,6 +94,7 @@ struct dibs_queue {
     uint32_t replicas; /* that must have pushes and acks */
     size_t refs;
     size_t callers;          /* threads in a call that waits */
+    size_t pools;            /* calls of dibs_queue_work() */
     dibs__queue_call *calls; /* that end with a callback */
     bool cancelled, freed;
 
@@ -131,5 +132,11 @@ struct dibs_queue {
     dibs__job push_job;  /* sends those that no thread waits for */
     pthread_cond_t calm; /* pushes that wait while the queue is full */
 };
+
+/* It is freed, or its client is being closed and no pool has items to settle. */
+static inline bool dibs__queue_is_over(const dibs_queue *q)
+{
+    return q->freed || (q->cl->closing && q->pools == 0);
+}
 
 #endif

@@ -406,9 +406,10 @@ void dibs__ask_run(dibs_client *cl, dibs__job *job)
         (dibs_queue *)(void *)((char *)job - offsetof(dibs_queue, job));
     dibsx_nsec until;
 
-    while (!q->freed && !cl->closing && dibs__ask_due(q, dibsx_now(), &until))
+    (void)cl;
+    while (!dibs__queue_is_over(q) && dibs__ask_due(q, dibsx_now(), &until))
         dibs__ask_drive(q);
-    if (!q->freed && !cl->closing)
+    if (!dibs__queue_is_over(q))
         dibs__tend_set(q);
     (void)dibs__queue_unref(q);
 }
@@ -445,7 +446,7 @@ dibs_status dibs__ask_begin(dibs_queue *q, dibs_error *err)
     if (rc != DIBS_OK)
         return rc;
     pthread_mutex_lock(&q->cl->mutex);
-    if (q->freed || q->cl->closing)
+    if (dibs__queue_is_over(q))
         rc = dibsx_fail(err, q->freed ? DIBS_INVALID : DIBS_CANCELLED,
                         q->freed ? "the queue is freed"
                                  : "the client is being closed");

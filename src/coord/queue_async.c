@@ -193,6 +193,16 @@ dibs_status dibs_item_ack_async(dibs_item *item, dibs_settled_fn *done,
 }
 
 dibs_status
+dibs_item_ack_result_async(dibs_item *item, const char *result,
+                           dibs_settled_fn *done, void *arg, dibs_error *err)
+{
+    DIBSX_UNCANCEL;
+    dibs__settlement how = {.verb = DIBS__ITEM_ACK, .reason = result};
+
+    return settle_async(item, &how, done, arg, err);
+}
+
+dibs_status
 dibs_item_nack_async(dibs_item *item, int64_t delay_ms, const char *reason,
                      dibs_settled_fn *done, void *arg, dibs_error *err)
 {
@@ -210,5 +220,17 @@ dibs_item_dead_async(dibs_item *item, const char *reason, dibs_settled_fn *done,
     DIBSX_UNCANCEL;
     dibs__settlement how = {.verb = DIBS__ITEM_DEAD, .reason = reason};
 
+    return settle_async(item, &how, done, arg, err);
+}
+
+dibs_status
+dibs_item_extend_async(dibs_item *item, int64_t limit_ms, dibs_settled_fn *done,
+                       void *arg, dibs_error *err)
+{
+    DIBSX_UNCANCEL;
+    dibs__settlement how = {.verb = DIBS__ITEM_EXTEND, .ms = limit_ms};
+
+    if (limit_ms < 0)
+        return dibsx_fail(err, DIBS_INVALID, "limit_ms is negative");
     return settle_async(item, &how, done, arg, err);
 }

@@ -43,9 +43,12 @@ static bool run_call(dibs__call_node *node)
 dibs_status
 dibs__queue_call_begin(dibs__queue_call *call, dibs_queue *q, dibs_error *err)
 {
-    dibs_status rc =
-        dibs__runner_enter(q->cl, dibsx_hash_text(q->name), &call->runner, err);
+    dibs_status rc;
 
+    if (q->cl->closing)
+        return dibsx_fail(err, DIBS_CANCELLED, "the client is being closed");
+    rc =
+        dibs__runner_enter(q->cl, dibsx_hash_text(q->name), &call->runner, err);
     if (rc != DIBS_OK)
         return rc;
     call->node.run = run_call;

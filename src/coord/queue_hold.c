@@ -168,7 +168,7 @@ void dibs__hold_let_go(dibs_item *item)
 
     if (!item->life || item->state != DIBS__ITEM_HELD)
         return;
-    if (q->freed || q->cl->closing)
+    if (dibs__queue_is_over(q))
         dibs__consumer_drop(&q->machine, &item->lane);
     else
         dibs__hold_want(item, DIBS__ITEM_UNBEGUN, NULL);

@@ -12,6 +12,7 @@
 #include "coord/queue_lane.h"
 #include "core/names.h"
 #include "core/reach.h"
+#include "store/queue_admin.h"
 #include <dibs/queue_async.h>
 #include <inttypes.h>
 #include <string.h>
@@ -291,6 +292,45 @@ static dibs_status push_once(dibs_queue *q, push_call *call)
     return call->rc;
 }
 
+/* The items that it makes in an empty queue: one for each dedup id. */
+static size_t count_made(const push_call *call)
+{
+    size_t made = call->count;
+
+    for (size_t i = 1; i < call->count; i++)
+        for (size_t j = 0; j < i; j++)
+            if (call->items[i].dedup[0] &&
+                strcmp(call->items[i].dedup, call->items[j].dedup) == 0) {
+                made--;
+                break;
+            }
+    return made;
+}
+
+/* A wait for more room than the queue may have would have no end. Locks: cl->mutex, let go
+ * meanwhile. */
+static dibs_status check_cap(dibs_queue *q, push_call *call)
+{
+    dibs_client *cl = q->cl;
+    size_t made = count_made(call);
+    dibs__queue_stats stats;
+    dibs_status rc;
+
+    if (made == 1)
+        return DIBS_OK;
+    pthread_mutex_unlock(&cl->mutex);
+    rc = cl->st->ops->queue_admin->stats(cl->st, q->name,
+                                         dibs__client_deadline(cl, dibsx_now()),
+                                         &stats, NULL);
+    pthread_mutex_lock(&cl->mutex);
+    if (rc != DIBS_OK || made <= stats.conf.cap)
+        return DIBS_OK;
+    return dibsx_fail(&call->err, DIBS_INVALID,
+                      "the push has %zu items, and %s may have %" PRIu32
+                      "; push them in parts",
+                      made, dibs__name_short(cl, q->name), stats.conf.cap);
+}
+
 /* Pushes again and again while the queue is full. Locks: cl->mutex, let go
  * meanwhile. */
 static dibs_status push_waiting(dibs_queue *q, push_call *call, int64_t wait_ms)
@@ -298,11 +338,15 @@ static dibs_status push_waiting(dibs_queue *q, push_call *call, int64_t wait_ms)
     dibsx_nsec deadline =
         wait_ms < 0 ? DIBSX_NEVER : dibsx_after_ms(dibsx_now(), wait_ms);
     int64_t pause_ms = FULL_MIN_MS;
+    bool checked = wait_ms == 0;
     dibs_status rc;
 
     while ((rc = push_once(q, call)) == DIBS_FULL) {
         dibsx_nsec now = dibsx_now(), until;
 
+        if (!checked && check_cap(q, call) != DIBS_OK)
+            return DIBS_INVALID;
+        checked = true;
         if (now >= deadline)
             break;
         until =

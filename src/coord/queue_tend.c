@@ -155,7 +155,7 @@ void dibs__tend_set(dibs_queue *q)
         at = until > soon ? until : soon;
     if (is_untold(q) && soon < at)
         at = soon;
-    if (q->freed || q->cl->closing)
+    if (dibs__queue_is_over(q))
         at = DIBSX_NEVER;
     dibs__timer_set(q->cl, &q->timer, at);
 }
@@ -219,7 +219,8 @@ static void collect_tends(dibs__queues *all, tends *t, dibsx_nsec now)
         int64_t ttl_ms = q->machine.ttl_ms;
 
         end_late(q, now);
-        if (q->machine.state != DIBS__LANE_OPEN || at == DIBSX_NEVER)
+        if (q->machine.state != DIBS__LANE_OPEN || at == DIBSX_NEVER ||
+            dibs__queue_is_over(q))
             continue;
         if (ttl_ms < t->least_ms)
             t->least_ms = ttl_ms;
@@ -293,13 +294,13 @@ void dibs__tend_run(dibs_client *cl, dibs__job *job)
     if (all->tending)
         return;
     all->tending = true;
-    for (collect_tends(all, &t, dibsx_now()); t.count > 0 && !cl->closing;
+    for (collect_tends(all, &t, dibsx_now()); t.count > 0;
          collect_tends(all, &t, dibsx_now()))
         send_tends(cl, all, &t);
     all->tending = false;
     for (dibs_queue *q = all->first; q; q = q->next) {
         dibs__tend_set(q);
-        if (!q->freed && !cl->closing)
+        if (!dibs__queue_is_over(q))
             dibs__ask_pass_on(q);
     }
     pthread_cond_broadcast(&cl->over);

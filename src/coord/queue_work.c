@@ -124,6 +124,20 @@ static void *run_thread(void *arg)
     return NULL;
 }
 
+/* The close of the client waits for the pools of a queue. */
+static void count_pool(dibs_queue *q, bool begins)
+{
+    dibs_client *cl = q->cl;
+
+    pthread_mutex_lock(&cl->mutex);
+    if (begins)
+        q->pools++;
+    else
+        q->pools--;
+    pthread_cond_broadcast(&cl->over);
+    pthread_mutex_unlock(&cl->mutex);
+}
+
 static void open_gate(pool *po, bool all)
 {
     pthread_mutex_lock(&po->mutex);
@@ -133,13 +147,34 @@ static void open_gate(pool *po, bool all)
     pthread_mutex_unlock(&po->mutex);
 }
 
+/* `list` has room for the threads beside this one. */
+static dibs_status
+run_pool(pool *po, pthread_t *list, uint32_t threads, dibs_error *err)
+{
+    dibs_status rc = DIBS_OK;
+    uint32_t count = 0;
+
+    count_pool(po->q, true);
+    while (count + 1 < threads &&
+           dibsx_thread_start(&list[count], run_thread, po) == 0)
+        count++;
+    open_gate(po, count + 1 == threads);
+    if (po->started)
+        (void)run_thread(po);
+    else
+        rc = dibsx_nomem(err, "a thread of a pool");
+    for (uint32_t i = 0; i < count; i++)
+        pthread_join(list[i], NULL);
+    count_pool(po->q, false);
+    return rc;
+}
+
 dibs_status dibs_queue_work(dibs_queue *q, uint32_t threads, dibs_item_fn *work,
                             void *arg, dibs_error *err)
 {
     DIBSX_UNCANCEL;
     pool po = {.q = q, .work = work, .arg = arg};
     pthread_t *list;
-    uint32_t count = 0;
     dibs_status rc;
 
     if (!q || !work || threads == 0 || threads > THREADS_MAX)
@@ -154,16 +189,7 @@ dibs_status dibs_queue_work(dibs_queue *q, uint32_t threads, dibs_item_fn *work,
         return rc == DIBS_OK ? dibsx_nomem(err, "a pool of threads") : rc;
     }
     pthread_mutex_init(&po.mutex, NULL);
-    while (count + 1 < threads &&
-           dibsx_thread_start(&list[count], run_thread, &po) == 0)
-        count++;
-    open_gate(&po, count + 1 == threads);
-    if (po.started)
-        (void)run_thread(&po);
-    else
-        rc = dibsx_nomem(err, "a thread of a pool");
-    for (uint32_t i = 0; i < count; i++)
-        pthread_join(list[i], NULL);
+    rc = run_pool(&po, list, threads, err);
     pthread_cond_destroy(&po.cond);
     pthread_mutex_destroy(&po.mutex);
     dibsx_free(list);

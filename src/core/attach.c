@@ -15,6 +15,9 @@ void dibs__attached_close(dibs_client *cl)
     for (dibs__attached *at = cl->attached; at; at = at->next)
         if (at->close)
             at->close(cl, at);
+    for (dibs__attached *at = cl->attached; at; at = at->next)
+        if (at->drain)
+            at->drain(cl, at);
 }
 
 void dibs__attached_stop(dibs_client *cl)

@@ -5,6 +5,7 @@
  * attached; the last that was attached is ended first.
  *
  *     dibs_close():  close of each   leases are held; calls may be under way
+ *                    drain of each   no call waits any more
  *                    (leases are released, keeper and renewer end)
  *                    stop of each    no timer is called any more
  *     the last handle is freed, or there was none:
@@ -19,9 +20,11 @@ typedef struct dibs__attached dibs__attached;
 
 struct dibs__attached {
     dibs__attached *next;
-    /* Each may be NULL but for free. Locks: close has cl->mutex, and may let it
-     * go; stop and free have none. */
+    /* Each may be NULL but for free. Locks: close and drain have cl->mutex, and
+     * may let it go; stop and free have none. */
     void (*close)(dibs_client *cl, dibs__attached *at);
+    /* Waits for the program, which may itself wait for what a close ends. */
+    void (*drain)(dibs_client *cl, dibs__attached *at);
     void (*stop)(dibs_client *cl, dibs__attached *at);
     void (*free)(dibs_client *cl, dibs__attached *at);
 };
@@ -29,7 +32,7 @@ struct dibs__attached {
 /* Nothing is detached: it stays until the client is freed. Locks: cl->mutex. */
 void dibs__attach(dibs_client *cl, dibs__attached *at);
 
-/* For the client; each goes through all of them. */
+/* For the client; each goes through all of them. The first one drains as well. */
 void dibs__attached_close(dibs_client *cl);
 void dibs__attached_stop(dibs_client *cl);
 void dibs__attached_free(dibs_client *cl);

@@ -4,9 +4,9 @@
 #include "base/fail.h"
 #include <string.h>
 
-/* Records that an ack drops: more than it makes, so that what a change of the bound has left
- * goes too. */
-enum { TRIM_EACH = 4 };
+/* Records that an ack drops, and dead letters that a death drops: more than it makes, so that
+ * what a change of the bound has left goes too. */
+enum { TRIM_EACH = 4, DROP_EACH = 64 };
 
 static void copy_text(char *out, size_t size, const char *text)
 {
@@ -230,6 +230,20 @@ dibs_status dibs__item_give(dibs__shelf *sh, dibs__item *item,
     return sh->ops->item_put(sh, item);
 }
 
+static dibs_status drop_dead(dibs__shelf *sh)
+{
+    uint32_t deads = dibs__deliver_conf(&sh->head).deads;
+    dibs_status rc = DIBS_OK;
+
+    for (int i = 0; i < DROP_EACH && rc == DIBS_OK && sh->head.dead > deads;
+         i++) {
+        rc = sh->ops->dead_drop(sh);
+        sh->head.dead--;
+        sh->head.dropped++;
+    }
+    return rc;
+}
+
 static dibs_status
 bury_item(dibs__shelf *sh, const dibs__item *item, const char *reason)
 {
@@ -241,13 +255,7 @@ bury_item(dibs__shelf *sh, const dibs__item *item, const char *reason)
     sh->head.dead++;
     sh->head.died++;
     sh->head.changed = true;
-    while (rc == DIBS_OK &&
-           sh->head.dead > dibs__deliver_conf(&sh->head).deads) {
-        rc = sh->ops->dead_drop(sh);
-        sh->head.dead--;
-        sh->head.dropped++;
-    }
-    return rc;
+    return rc == DIBS_OK ? drop_dead(sh) : rc;
 }
 
 static int64_t lost_delay_ms(uint32_t lost)

@@ -217,6 +217,42 @@ static void many_go_in_one_call(void **state)
     dibs_close(cl);
 }
 
+static void more_than_a_queue_may_have_is_not_waited_for(void **state)
+{
+    dibs_client *cl = core_open();
+    const char *name = core_name();
+    dibs_queue *q = open_queue(cl, name, NULL);
+    dibs_push_item items[3];
+    dibs_item *item;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(items); i++)
+        items[i] = (dibs_push_item){.data = "x", .len = 1};
+    CHECK(DIBS_OK,
+          dibs_queue_set(cl, name,
+                         DIBS_QUEUE_SETTINGS(.fields = DIBS_QUEUE_SET_CAP,
+                                             .cap = 2),
+                         err));
+    CHECK(DIBS_FULL, dibs_queue_push_many(q, items, 3, NULL, NULL, err));
+    CHECK(DIBS_INVALID,
+          dibs_queue_push_many(q, items, 3, DIBS_PUSH_OPTS(.wait_ms = -1), NULL,
+                               err));
+    assert_empty(q);
+    /* Two of these are one item. */
+    items[0].opts = items[2].opts = DIBS_PUSH_OPTS(.dedup_id = "same");
+    push(q, "y", NULL);
+    CHECK(DIBS_FULL,
+          dibs_queue_push_many(q, items, 3, DIBS_PUSH_OPTS(.wait_ms = 1), NULL,
+                               err));
+    item = reserve(q);
+    ack(item);
+    CHECK(DIBS_OK,
+          dibs_queue_push_many(q, items, 3, DIBS_PUSH_OPTS(.wait_ms = -1), NULL,
+                               err));
+    dibs_queue_free(q);
+    dibs_close(cl);
+}
+
 /* Replicas are those of Redis; other stores say so before anything is pushed. */
 static void durability_is_what_the_store_has(void **state)
 {
@@ -564,6 +600,82 @@ static void a_pool_does_each_item_once(void **state)
     dibs_close(other);
 }
 
+typedef struct closing {
+    dibs_watch *watch;
+    dibs_queue *q;
+    atomic_bool works, worked;
+    dibs_status rc;
+    dibs_item *item;
+    int64_t valid_ms;
+} closing;
+
+static bool does_work(void *arg)
+{
+    return atomic_load(&((closing *)arg)->works);
+}
+
+static bool is_renewed(void *arg)
+{
+    closing *c = arg;
+    int64_t before_ms = c->valid_ms;
+
+    c->valid_ms = dibs_item_valid_ms(c->item);
+    IN_TIME(c->valid_ms > 0);
+    return c->valid_ms > before_ms;
+}
+
+/* The close ends its wait. The item is renewed all the same. */
+static dibs_status work_during_close(dibs_item *item, void *arg)
+{
+    closing *c = arg;
+    dibs_change change;
+
+    c->item = item;
+    CHECK(DIBS_OK, dibs_watch_next(c->watch, -1, &change, err));
+    atomic_store(&c->works, true);
+    CHECK(DIBS_CANCELLED, dibs_watch_next(c->watch, -1, &change, err));
+    core_until(is_renewed, c);
+    atomic_store(&c->worked, true);
+    return DIBS_OK;
+}
+
+static void *run_work(void *arg)
+{
+    closing *c = arg;
+
+    c->rc = dibs_queue_work(c->q, 2, work_during_close, c, NULL);
+    return NULL;
+}
+
+static void a_close_waits_for_a_pool(void **state)
+{
+    dibs_client *cl = core_open(), *other = core_open();
+    const char *name = core_name();
+    dibs_queue *q = open_queue(cl, name, NULL);
+    closing c = {.valid_ms = INT64_MAX};
+    dibs_queue_info info = {.size = sizeof(info)};
+    pthread_t thread;
+
+    (void)state;
+    CHECK(DIBS_OK, dibs_state_watch(other, name, &c.watch, err));
+    c.q = open_queue(other, name, DIBS_QUEUE_OPTS(.ttl_ms = 1000));
+    push(q, "slow", NULL);
+    assert_int_equal(pthread_create(&thread, NULL, run_work, &c), 0);
+    core_until(does_work, &c);
+    dibs_close(other);
+    assert_true(atomic_load(&c.worked));
+    pthread_join(thread, NULL);
+    assert_status(c.rc, DIBS_OK);
+    dibs_queue_free(c.q);
+    dibs_watch_free(c.watch);
+    CHECK(DIBS_OK, dibs_queue_stats(cl, name, &info, err));
+    assert_int_equal(info.delivered, 1);
+    assert_int_equal(info.acked, 1);
+    assert_empty(q);
+    dibs_queue_free(q);
+    dibs_close(cl);
+}
+
 /* A process of its own reserves and is killed. */
 int core_reserve_and_stop(char **words)
 {
@@ -622,6 +734,7 @@ int core_queue_tests(void)
         cmocka_unit_test(a_backoff_delays),
         cmocka_unit_test(a_duplicate_is_named),
         cmocka_unit_test(many_go_in_one_call),
+        cmocka_unit_test(more_than_a_queue_may_have_is_not_waited_for),
         cmocka_unit_test(malformed_calls_are_refused),
         cmocka_unit_test(what_is_freed_comes_back_uncounted),
         cmocka_unit_test(a_push_wakes_a_waiter),
@@ -630,6 +743,7 @@ int core_queue_tests(void)
         cmocka_unit_test(a_limit_ends_a_delivery),
         cmocka_unit_test(a_slow_consumer_keeps_its_item),
         cmocka_unit_test(a_pool_does_each_item_once),
+        cmocka_unit_test(a_close_waits_for_a_pool),
         cmocka_unit_test(a_killed_client_loses_its_items),
     };
 

@@ -128,6 +128,51 @@ static void a_push_reaches_a_callback(void **state)
     dibs_close(cl);
 }
 
+static bool note_result(const dibs_item_info *info, void *arg)
+{
+    snprintf(arg, 16, "%s", (const char *)info->data);
+    return true;
+}
+
+static void an_item_is_extended_and_has_a_result(void **state)
+{
+    dibs_client *cl = core_open();
+    const char *name = core_name();
+    dibs_queue *q = open_queue(cl, name);
+    static seen extended, acked;
+    int64_t limit_ms = pace_ms(3000);
+    dibs_item *item = NULL;
+    char result[16] = "";
+
+    (void)state;
+    CHECK(DIBS_OK,
+          dibs_queue_set(cl, name,
+                         DIBS_QUEUE_SETTINGS(.fields = DIBS_QUEUE_SET_KEEP_DONE,
+                                             .keep_done = 1),
+                         err));
+    push(q, "one");
+    CHECK(DIBS_OK, dibs_queue_reserve(q, pace_ms(30000), &item, err));
+    CHECK(DIBS_INVALID,
+          dibs_item_extend_async(item, -1, see_settled, &extended, err));
+    CHECK(DIBS_OK,
+          dibs_item_extend_async(item, limit_ms, see_settled, &extended, err));
+    core_until(is_called, &extended);
+    assert_status(extended.rc, DIBS_OK);
+    assert_ptr_equal(extended.item, item);
+    IN_TIME(dibs_item_check(item) == DIBS_OK);
+    assert_true(dibs_item_valid_ms(item) <= limit_ms);
+    CHECK(DIBS_OK,
+          dibs_item_ack_result_async(item, "42", see_settled, &acked, err));
+    core_until(is_called, &acked);
+    assert_status(acked.rc, DIBS_OK);
+    CHECK(DIBS_OK, dibs_queue_peek(cl, name, DIBS_ITEM_DONE, 0, 1, note_result,
+                                   result, err));
+    assert_string_equal(result, "42");
+    dibs_item_free(item);
+    dibs_queue_free(q);
+    dibs_close(cl);
+}
+
 /* Nothing runs but in dibs_async_process(), and each item once. */
 static void a_loop_needs_no_thread(void **state)
 {
@@ -346,6 +391,7 @@ int core_queue_async_tests(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_push_reaches_a_callback),
+        cmocka_unit_test(an_item_is_extended_and_has_a_result),
         cmocka_unit_test(a_loop_needs_no_thread),
         cmocka_unit_test(a_wait_ends),
         cmocka_unit_test(a_freed_queue_calls_nobody),

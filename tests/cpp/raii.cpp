@@ -486,6 +486,47 @@ static void many_items(dibs::client &db)
           }) == DIBS_INVALID);
 }
 
+static void told_pushes(dibs::client &db)
+{
+    dibs::queue jobs(db, "told");
+    dibs::push_options one = dibs::push_options().dedup("1").header("kind", "mail");
+    dibs::pushed first, second;
+
+    one.header("to", "a=b");
+    first = jobs.push_told("one", one);
+    second = jobs.push_told("one", one);
+    CHECK(first.id > 0 && !first.duplicate);
+    CHECK(second.id == first.id && second.duplicate);
+    std::vector<dibs::pushed> told = jobs.push_many_told({"x", "y"}, one);
+    CHECK(told.size() == 2 && told[0].duplicate && told[1].id == first.id);
+    dibs::item job = jobs.reserve();
+    CHECK(job.header("kind") == "mail" && job.header("to") == "a=b");
+    CHECK(starve([&] { jobs.push_told("two", one); }) > 0);
+    job.ack();
+}
+
+static void lost_items(dibs::client &db)
+{
+    std::atomic<uint64_t> lost(0);
+    dibs::queue jobs(db, "lost",
+                     dibs::queue_options()
+                         .durability("async")
+                         .limit(milliseconds(500))
+                         .on_lost([&](dibs_item *raw) {
+                             lost = dibs_item_id(raw);
+                         }));
+    uint64_t id = jobs.push("one");
+    dibs::item job = jobs.reserve();
+    dibs::queue moved = std::move(jobs);
+
+    while (lost != id)
+        std::this_thread::sleep_for(milliseconds(1));
+    CHECK(!job.valid());
+    CHECK(thrown([&] {
+              dibs::queue(db, "lost", dibs::queue_options().durability("no"));
+          }) == DIBS_INVALID);
+}
+
 static void handed_items(dibs::client &db)
 {
     dibs::queue jobs(db, "handed"), others(db, "handed");
@@ -942,6 +983,8 @@ int main(int argc, char **argv)
     operated_queues(db);
     queues(db);
     many_items(db);
+    told_pushes(db);
+    lost_items(db);
     handed_items(db);
     events(db);
     topics(db);

@@ -91,6 +91,22 @@ class Push(QueueCase):
         self.assertEqual(waits.wait(PATIENCE), 0)
         self.assertEqual(self.data(), ["three"])
 
+    def test_lines_that_have_no_room_at_once(self):
+        def lines(count):
+            return "".join(f"{i}\n" for i in range(count))
+
+        self.ok("queue", "set", "q", "--cap", "5")
+        with open(self.write("lines", lines(20)), encoding="utf-8") as file:
+            pusher = self.start("queue", "push", "q", "--lines", "-w", "1h", stdin=file)
+        shown = [self.ok("queue", "pop", "q", "--ack", "-w", span(60)) for _ in range(20)]
+        self.assertEqual("".join(shown), lines(20))
+        self.assertEqual(pusher.wait(PATIENCE), 0)
+        self.push("first")
+        with open(self.write("lines", lines(20)), encoding="utf-8") as file:
+            err = self.fails(75, "queue", "push", "q", "--lines", stdin=file)
+        self.assertIn("it has pushed 4 lines", err)
+        self.assertEqual(self.data(), ["first", "0", "1", "2", "3"])
+
     def test_usage(self):
         self.assertIn("give no DATA", self.fails(64, "queue", "push", "q", "x", "--lines"))
         self.assertIn("--id is of one", self.fails(64, "queue", "push", "q", "--lines", "--id", "x"))

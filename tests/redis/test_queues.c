@@ -567,6 +567,54 @@ static void due_after_busy(void **state)
     dibs_queue_free(tk.queue);
 }
 
+typedef struct views {
+    uint64_t ids[4];
+    size_t count;
+} views;
+
+static bool note_view(const dibs__item_view *item, void *arg)
+{
+    views *vs = arg;
+
+    vs->ids[vs->count++] = item->id;
+    return vs->count < sizeof(vs->ids) / sizeof(vs->ids[0]);
+}
+
+static void a_look_goes_far_into_a_queue(void **state)
+{
+    enum { PARTS = 80, ALL = PARTS * DIBS__QUEUE_BATCH };
+    world *w = *state;
+    dibs__push_item items[DIBS__QUEUE_BATCH];
+    views vs = {.count = 0};
+    uint64_t low;
+    crew cw;
+
+    crew_init(&cw, w);
+    cw.item.priority = 1;
+    CHECK(DIBS_OK, push(&cw));
+    cw.item.priority = -1;
+    CHECK(DIBS_OK, push(&cw));
+    low = cw.item.id;
+    cw.item.priority = 0;
+    for (size_t i = 0; i < DIBS__QUEUE_BATCH; i++)
+        items[i] = cw.item;
+    cw.push.items = items;
+    cw.push.count = DIBS__QUEUE_BATCH;
+    for (size_t i = 0; i < PARTS; i++) {
+        cw.push.number++;
+        CHECK(DIBS_OK,
+              cw.st->ops->queue->push(cw.st, &cw.push, soon(), &cw.err));
+    }
+    CHECK(DIBS_OK,
+          cw.st->ops->queue_admin->peek(cw.st, "q", DIBS__PLACE_READY, ALL - 1,
+                                        10, soon(), note_view, &vs, &cw.err));
+    assert_int_equal(vs.count, 3);
+    assert_int_equal(vs.ids[0], items[DIBS__QUEUE_BATCH - 2].id);
+    assert_int_equal(vs.ids[1], items[DIBS__QUEUE_BATCH - 1].id);
+    assert_int_equal(vs.ids[2], low);
+    dibs__store_close(cw.st);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -581,6 +629,7 @@ int main(void)
         WORLD_TEST(the_alarm_is_a_lower_bound),
         WORLD_TEST(at_maxmemory_only_push_is_refused),
         WORLD_TEST(due_after_busy),
+        WORLD_TEST(a_look_goes_far_into_a_queue),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

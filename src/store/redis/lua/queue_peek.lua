@@ -5,7 +5,7 @@
 -- ended_us to dedup reason data.
 --include queue_shelf
 local place, skip, max = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
-local SORTED = 10000 -- the first so many are in order
+local SORTED = 10000 -- it looks at so many that are ranked, or out
 local answer, bytes = {OK}, 0
 
 if not head.last then
@@ -26,42 +26,49 @@ local function show(item, due_ms, lane, fence, ended_us)
     bytes = bytes + #data
 end
 
--- The list and the ranked ones in one order: by priority, then by place.
+-- The list and the ranked ones in one order, by priority, then by place: those beyond the
+-- first `skip`, and whether these are all. At most all that are ranked come before an entry
+-- of the list, so that it begins with the one that may be the first to be shown.
 local function common()
-    local many = math.min(skip + max, SORTED)
-    local ranked = call('ZRANGE', NEXT, '0', int(many - 1), 'WITHSCORES')
-    local listed = call('LRANGE', READY, '0', int(many - 1))
-    local all, i, k = {}, 1, 1
+    local loaded = math.min(skip + max, SORTED)
+    local ranked = call('ZRANGE', NEXT, '0', int(loaded - 1), 'WITHSCORES')
+    local at = math.max(0, skip - #ranked / 2)
+    local listed = call('LRANGE', READY, int(at), int(skip + max - 1))
+    local shown, i, k = {}, 1, 1
 
-    while #all < many and (ranked[i] or listed[k]) do
+    while at < skip + max and (ranked[i] or listed[k]) do
         local id = listed[k] and listed[k]:sub(1, 16)
         local score = tonumber(ranked[i + 1])
+        local first = {entry = listed[k]}
 
         if ranked[i] and (not id or score < 0 or
                           score == 0 and ranked[i] < id .. id) then
-            all[#all + 1] = {member = ranked[i]}
+            first = {member = ranked[i]}
             i = i + 2
+        elseif i > 2 * loaded then
+            return shown, false
         else
-            all[#all + 1] = {entry = listed[k]}
             k = k + 1
         end
+        if at >= skip then
+            shown[#shown + 1] = first
+        end
+        at = at + 1
     end
-    return all
+    return shown, #ranked < 2 * loaded or loaded < SORTED
 end
 
 local function peek_ready()
-    local all = common()
-    local shown = 0
+    local shown, all = common()
 
-    for i = skip + 1, #all do
-        show(all[i].entry and listed_item(all[i].entry) or
-             read_item(all[i].member:sub(17)), 0, '', '0', '0')
-        shown = shown + 1
+    for _, one in ipairs(shown) do
+        show(one.entry and listed_item(one.entry) or
+             read_item(one.member:sub(17)), 0, '', '0', '0')
     end
     skip = math.max(0, skip - call('LLEN', READY) - call('ZCARD', NEXT))
-    for _, member in ipairs(shown < max and #all < SORTED and
+    for _, member in ipairs(all and #shown < max and
                             call('ZRANGE', OWN, int(skip),
-                                 int(skip + max - shown - 1)) or {}) do
+                                 int(skip + max - #shown - 1)) or {}) do
         show(read_item(member:sub(-16)), 0, '', '0', '0')
     end
 end
