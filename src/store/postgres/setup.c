@@ -34,6 +34,7 @@ extern const char dibs__pg_sql_show[];
 extern const char dibs__pg_sql_meet[];
 extern const char dibs__pg_sql_serve[];
 extern const char dibs__pg_sql_settle[];
+extern const char dibs__pg_sql_bury[];
 extern const char dibs__pg_sql_outcome[];
 
 enum { PARTS_MAX = 8 };
@@ -56,7 +57,7 @@ static const char *const makers[DIBS__PG_VERSION][PARTS_MAX] = {
     {dibs__pg_sql_meet},
     {dibs__pg_sql_serve},
     {dibs__pg_sql_settle},
-    {dibs__pg_sql_outcome},
+    {dibs__pg_sql_bury, dibs__pg_sql_outcome},
 };
 
 static dibs_status
