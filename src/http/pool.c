@@ -12,15 +12,15 @@ static void *pool_main(void *arg)
     dibs__http_pool *pool = arg;
 
     pthread_mutex_lock(&pool->mutex);
-    while (pool->queue.first || !pool->stopping) {
-        if (!pool->queue.first) {
+    while (!pool->stopping) {
+        dibs__http_job *job = dibsx_fifo_pop(&pool->queue);
+
+        if (!job) {
             pool->idle++;
             pthread_cond_wait(&pool->cond, &pool->mutex);
             pool->idle--;
             continue;
         }
-        dibs__http_job *job = dibsx_fifo_pop(&pool->queue);
-
         pthread_mutex_unlock(&pool->mutex);
         pool->run(job);
         pthread_mutex_lock(&pool->mutex);
@@ -39,6 +39,18 @@ bool dibs__http_pool_init(dibs__http_pool *pool, size_t max,
     pthread_mutex_init(&pool->mutex, NULL);
     pthread_cond_init(&pool->cond, NULL);
     return true;
+}
+
+dibs__http_job *dibs__http_pool_close(dibs__http_pool *pool)
+{
+    dibs__http_job *waiting;
+
+    pthread_mutex_lock(&pool->mutex);
+    pool->stopping = true;
+    waiting = pool->queue.first;
+    pool->queue = (dibsx_fifo){.count = 0};
+    pthread_mutex_unlock(&pool->mutex);
+    return waiting;
 }
 
 void dibs__http_pool_fini(dibs__http_pool *pool)
@@ -61,7 +73,7 @@ bool dibs__http_pool_put(dibs__http_pool *pool, dibs__http_job *job)
 {
     bool taken;
 
-    if (!pool->threads)
+    if (pool->stopping || !pool->threads)
         return false;
     pthread_mutex_lock(&pool->mutex);
     if (pool->queue.count >= pool->idle && pool->count < pool->max &&

@@ -28,7 +28,11 @@ typedef struct dibs__http_pool {
 bool dibs__http_pool_init(dibs__http_pool *pool, size_t max,
                           dibs__http_job_fn *run);
 
-/* Runs what is queued and ends the threads. */
+/* Takes no more jobs, and returns those that no thread has begun: a list by `next`, for
+ * the caller to end. */
+dibs__http_job *dibs__http_pool_close(dibs__http_pool *pool);
+
+/* Ends the threads when the jobs that they run have ended. */
 void dibs__http_pool_fini(dibs__http_pool *pool);
 
 /* Runs the job on some thread, later. False: there is no thread and none can be

@@ -216,6 +216,24 @@ static void end_streams(dibs__http_server *server)
     dibs__http_streams_wake(server);
 }
 
+/* Requests that no function has begun change nothing. Functions that run have no other
+ * end than their own. */
+static void cancel_waiting(dibs__http_server *server)
+{
+    dibs__http_job *job = dibs__http_pool_close(&server->pool), *next;
+
+    for (; job; job = next) {
+        dibs__http_exchange *ex = (dibs__http_exchange *)job;
+
+        next = job->next;
+        dibs__http_refuse(ex, 503,
+                          "The server is shutting down, and has not begun this "
+                          "request");
+        dibs__http_answer_now(ex);
+        dibs__http_link_go_on(ex->link);
+    }
+}
+
 static void *loop_main(void *arg)
 {
     dibs__http_server *server = arg;
@@ -237,6 +255,7 @@ static void *loop_main(void *arg)
         if (server->stopping)
             end_streams(server);
     }
+    cancel_waiting(server);
     dibs__http_pool_fini(&server->pool);
     /* Answers of the last functions, and the ends of streams, are sent as far as they
      * go at once. */

@@ -116,9 +116,10 @@ void dibs__http_load_get(dibs__http_server *server, dibs__http_load *out);
 dibsx_nsec dibs__http_lag(dibs__http_server *server, dibsx_nsec now);
 
 /* Accepts no more, lets requests that are under way end for up to `grace_ms`, then
- * asks each stream once more and ends it, waits for the functions that run (it is for
- * the caller to make them return), closes the rest and frees the server. Not to be
- * called from a function. NULL is a no-op. */
+ * asks each stream once more and ends it, answers requests whose function has not begun
+ * with 503, waits for the functions that run (it is for the caller to make them
+ * return), closes the rest and frees the server. Not to be called from a function. NULL is
+ * a no-op. */
 void dibs__http_stop(dibs__http_server *server, int64_t grace_ms);
 
 #endif

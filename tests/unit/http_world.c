@@ -314,6 +314,25 @@ void world_let_go(http_world *wd)
     pthread_mutex_unlock(&wd->mutex);
 }
 
+bool world_count_in(dibs__http_exchange *ex)
+{
+    http_world *wd = dibs__http_arg(ex);
+
+    pthread_mutex_lock(&wd->mutex);
+    wd->asked++;
+    pthread_cond_broadcast(&wd->cond);
+    pthread_mutex_unlock(&wd->mutex);
+    return true;
+}
+
+void world_await_asked(http_world *wd, int count)
+{
+    pthread_mutex_lock(&wd->mutex);
+    while (wd->asked < count)
+        pthread_cond_wait(&wd->cond, &wd->mutex);
+    pthread_mutex_unlock(&wd->mutex);
+}
+
 void world_set_idle(http_world *wd, int64_t idle_ms)
 {
     pthread_mutex_lock(&wd->mutex);
