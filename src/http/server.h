@@ -67,7 +67,8 @@ typedef struct dibs__http_opts {
     dibs__http_crowd_fn *crowd; /* none has a share of its own */
     unsigned connections_max;   /* 256; more wait to be accepted */
     unsigned streams_max;       /* of them; half. More are answered with 503 */
-    unsigned threads_max;       /* 32 functions at a time; more wait */
+    unsigned threads_max;       /* 32 functions at a time; 256 more wait, */
+                                /* ... and the next ones get 503 */
     size_t head_max;            /* 16 KiB of request line and headers */
     size_t body_max;            /* 64 KiB */
     int64_t receive_ms; /* from one answer to the next request: 10,000 */

@@ -263,6 +263,7 @@ static const dibs__http_route routes[] = {
     {"GET", "/surge", get_surge, .quick = true},
     {"GET", "/other-mind", get_other_mind, .quick = false},
     {"GET", "/quick", get_quick, .quick = true},
+    {"GET", "/urgent", get_quick, .urgent = true},
     {"GET", "/params/{a}/{b}", get_params, .quick = false},
     {"POST", "/json", post_json, .quick = false},
     {"GET", "/wait", get_wait, .quick = false},
