@@ -80,10 +80,36 @@ bool dibsx_has_word(const char *words, const char *word, size_t len)
     return false;
 }
 
-/* Control characters, the C1 range among them, may drive a terminal. */
-static bool may_be_shown(const unsigned char *at)
+bool dibsx_is_control(const unsigned char *at)
 {
-    return at[0] >= 0x20 && at[0] != 0x7F && !(at[0] == 0xC2 && at[1] < 0xA0);
+    return at[0] < 0x20 || at[0] == 0x7F || (at[0] == 0xC2 && at[1] < 0xA0);
+}
+
+/* U+2028 to U+202E: the ends of a line and of a paragraph, and what turns the direction
+ * of all that follows; U+2066 to U+2069 turn it too. */
+static bool ends_or_turns_line(const unsigned char *at)
+{
+    return at[0] == 0xE2 &&
+           ((at[1] == 0x80 && at[2] >= 0xA8 && at[2] <= 0xAE) ||
+            (at[1] == 0x81 && at[2] >= 0xA6 && at[2] <= 0xA9));
+}
+
+bool dibsx_may_be_shown(const unsigned char *at)
+{
+    return !dibsx_is_control(at) && !ends_or_turns_line(at);
+}
+
+bool dibsx_is_line(const char *text, size_t len)
+{
+    const unsigned char *at = (const unsigned char *)text;
+    size_t step;
+
+    for (; len > 0; at += step, len -= step) {
+        step = dibsx_utf8_len(at, len);
+        if (step == 0 || dibsx_is_control(at))
+            return false;
+    }
+    return true;
 }
 
 void dibsx_text_clean(dibsx_buf *buf, const char *text)
@@ -94,7 +120,7 @@ void dibsx_text_clean(dibsx_buf *buf, const char *text)
     while (left) {
         size_t len = dibsx_utf8_len(at, left);
 
-        if (len && may_be_shown(at))
+        if (len && dibsx_may_be_shown(at))
             dibsx_buf_add(buf, at, len);
         else
             dibsx_buf_putc(buf, '?');

@@ -8,11 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static bool is_control(unsigned char byte)
-{
-    return byte < 0x20 || byte == 0x7f;
-}
-
 dibs_status
 dibs__text_check(const char *thing, const char *text, dibs_error *err)
 {
@@ -20,14 +15,14 @@ dibs__text_check(const char *thing, const char *text, dibs_error *err)
     size_t left = strlen(text), len;
 
     for (; left > 0; at += len, left -= len) {
-        if (is_control(*at))
-            return dibsx_fail(err, DIBS_INVALID,
-                              "%s has a control character in it", thing);
         len = dibsx_utf8_len(at, left);
         if (len == 0)
             return dibsx_fail(
                 err, DIBS_INVALID,
                 "%s is not UTF-8; convert it first, as iconv does", thing);
+        if (dibsx_is_control(at))
+            return dibsx_fail(err, DIBS_INVALID,
+                              "%s has a control character in it", thing);
     }
     return DIBS_OK;
 }
@@ -72,10 +67,12 @@ static void clean(char *text, bool controls)
     size_t left = strlen(text), len;
 
     for (; left > 0; text += len, left -= len) {
-        len = dibsx_utf8_len((const unsigned char *)text, left);
-        if (len == 0 || (controls && is_control((unsigned char)*text))) {
-            *text = '?';
-            len = 1;
+        const unsigned char *at = (const unsigned char *)text;
+
+        len = dibsx_utf8_len(at, left);
+        if (len == 0 || (controls && dibsx_is_control(at))) {
+            len = len ? len : 1;
+            memset(text, '?', len);
         }
     }
 }
