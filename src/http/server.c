@@ -71,6 +71,10 @@ static void accept_some(dibs__http_server *server, const dibs__http_door *door)
          tries++) {
         int fd = accept4(door->at.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
+        if (fd >= 0 && door->at.tls && dibs__http_is_hasty(server, fd)) {
+            close(fd);
+            continue;
+        }
         if (fd >= 0) {
             dibs__http_crowd_relieve(server);
             dibs__http_link_open(server, &door->at, fd);
@@ -373,6 +377,7 @@ void dibs__http_load_get(dibs__http_server *server, dibs__http_load *out)
     *out = (dibs__http_load){.connections = atomic_load(&server->connections),
                              .streams = atomic_load(&server->streams),
                              .crowded = atomic_load(&server->crowded),
+                             .hasty = atomic_load(&server->hasty),
                              .relieved = atomic_load(&server->relieved)};
 }
 

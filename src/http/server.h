@@ -41,6 +41,10 @@ typedef void dibs__http_sent_fn(dibs__http_exchange *ex, int status);
  * get 429. `arg` is that of the functions. Loop thread: must not block. */
 typedef unsigned dibs__http_crowd_fn(const void *arg, const char *peer);
 
+/* How many handshakes of TLS the address may begin in a second, and five times as many
+ * at once; 0: without limit. More are closed. Otherwise as that. */
+typedef unsigned dibs__http_haste_fn(const void *arg, const char *peer);
+
 /* A socket that listens. */
 enum { DIBS__HTTP_LISTENERS_MAX = 16 };
 typedef struct dibs__http_listener {
@@ -65,6 +69,7 @@ typedef struct dibs__http_opts {
     size_t listener_count;      /* 0: one of plain text, on this socket: */
     int fd;                     /* listens already; the server closes it */
     dibs__http_crowd_fn *crowd; /* none has a share of its own */
+    dibs__http_haste_fn *haste; /* as fast as they like */
     unsigned connections_max;   /* 256; more wait to be accepted */
     unsigned streams_max;       /* of them; half. More are answered with 503 */
     unsigned threads_max;       /* 32 functions at a time; 256 more wait, */
@@ -108,6 +113,7 @@ dibs__http_hosts_set(dibs__http_server *server, const char *hosts);
 typedef struct dibs__http_load {
     size_t connections, streams; /* now */
     uint64_t crowded;            /* were refused for their address */
+    uint64_t hasty;              /* ... for its handshakes */
     uint64_t relieved;           /* were closed to make room */
 } dibs__http_load;
 void dibs__http_load_get(dibs__http_server *server, dibs__http_load *out);

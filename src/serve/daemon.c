@@ -203,6 +203,15 @@ static unsigned share_of(const void *arg, const char *peer)
                                          : atomic_load(&sv->address_max);
 }
 
+/* As dibs__http_haste_fn. */
+static unsigned haste_of(const void *arg, const char *peer)
+{
+    const dibs__serve *sv = arg;
+
+    return dibs__serve_nets_have(&sv->proxies, peer) ? 0
+                                                     : sv->opts->handshake_rate;
+}
+
 static dibs_status start_http(dibs__serve *sv, dibs_error *err)
 {
     dibs__http_opts http = {.routes = dibs__serve_routes,
@@ -217,6 +226,7 @@ static dibs_status start_http(dibs__serve *sv, dibs_error *err)
                             .listeners = sv->listeners.items,
                             .listener_count = sv->listeners.count,
                             .crowd = share_of,
+                            .haste = haste_of,
                             .connections_max = sv->opts->connections_max,
                             .streams_max = sv->opts->streams_max,
                             .body_max = BODY_MAX};

@@ -763,24 +763,24 @@ static void test_headers_that_differ_name_the_proxy(void **state)
 
 static void test_quota(void **state)
 {
-    static dibs__serve_quota quotas[DIBS__SERVE_PEERS_MAX];
+    static dibsx_quota quotas[DIBSX_QUOTAS];
     dibsx_nsec now = 1000 * DIBSX_SEC;
     char name[16];
     int done = 0;
 
     (void)state;
-    while (dibs__serve_quota_take(quotas, "a", 2, now))
+    while (dibsx_quota_take(quotas, "a", 2, now))
         done++;
     assert_int_equal(done, 10);
-    assert_true(dibs__serve_quota_take(quotas, "b", 2, now));
+    assert_true(dibsx_quota_take(quotas, "b", 2, now));
     now += DIBSX_SEC;
-    assert_true(dibs__serve_quota_take(quotas, "a", 2, now));
-    assert_true(dibs__serve_quota_take(quotas, "a", 2, now));
-    assert_false(dibs__serve_quota_take(quotas, "a", 2, now));
+    assert_true(dibsx_quota_take(quotas, "a", 2, now));
+    assert_true(dibsx_quota_take(quotas, "a", 2, now));
+    assert_false(dibsx_quota_take(quotas, "a", 2, now));
     /* More names than there are records: the one that was used longest ago goes. */
     for (int i = 0; i < DIBS__SERVE_PEERS_MAX; i++) {
         snprintf(name, sizeof(name), "n%d", i);
-        assert_true(dibs__serve_quota_take(quotas, name, 2, ++now));
+        assert_true(dibsx_quota_take(quotas, name, 2, ++now));
     }
 }
 
