@@ -64,7 +64,8 @@ typedef struct dibs__http_opts {
     dibs__http_sent_fn *sent;   /* none */
     const char *base_path;      /* "/dibs": may stand before every path */
     const char *hosts;          /* "a.example,b.example": names of this server
-                                 * besides "localhost" and its address */
+                                 * besides "localhost" and its address; NULL:
+                                 * it can have none */
     const dibs__http_listener *listeners; /* copied */
     size_t listener_count;      /* 0: one of plain text, on this socket: */
     int fd;                     /* listens already; the server closes it */

@@ -222,7 +222,7 @@ static dibs_status start_http(dibs__serve *sv, dibs_error *err)
                             .gate = dibs__serve_gate_pass,
                             .sent = note_answer,
                             .base_path = sv->base[0] ? sv->base : NULL,
-                            .hosts = sv->opts->hosts,
+                            .hosts = sv->opts->hosts ? sv->opts->hosts : "",
                             .listeners = sv->listeners.items,
                             .listener_count = sv->listeners.count,
                             .crowd = share_of,
