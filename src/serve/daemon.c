@@ -94,7 +94,8 @@ static dibs_status load_tokens(dibs__serve *sv, dibs_error *err)
     if (rc == DIBS_NOTFOUND && sv->opts->tokens)
         rc = dibs__serve_setup_missing(sv->tokens_path, err);
     else if (rc == DIBS_NOTFOUND) {
-        rc = dibs__serve_setup_first(sv->tokens_path, made, sizeof(made), err);
+        rc = dibs__serve_setup_first(sv->tokens_path, made, sizeof(made),
+                                     sv->first_token, err);
         if (rc == DIBS_OK)
             dibs__serve_say(&sv->log, DIBS_LOG_INFO, "token_made",
                             DIBS__SERVE_FACTS({"path", made, 0}),
@@ -107,6 +108,21 @@ static dibs_status load_tokens(dibs__serve *sv, dibs_error *err)
     if (rc == DIBS_OK)
         dibs__serve_gate_set(&sv->gate, tokens);
     return rc;
+}
+
+/* The address that signs a browser in: only on a terminal, and not by the log, whose lines
+ * are kept. */
+static void show_first_token(dibs__serve *sv)
+{
+    char url[128];
+
+    if (sv->first_token[0] && isatty(STDERR_FILENO) &&
+        dibs__serve_listeners_url(&sv->listeners, url, sizeof(url)))
+        (void)dprintf(STDERR_FILENO,
+                      "dibs: the dashboard, signed in as admin: "
+                      "%s%s/#token=%s\n",
+                      url, sv->base, sv->first_token);
+    explicit_bzero(sv->first_token, sizeof(sv->first_token));
 }
 
 /* The number of a signal that has come within the time, or 0. */
@@ -334,6 +350,8 @@ static dibs_status start(dibs__serve *sv, dibs_error *err)
     if (rc == DIBS_OK)
         rc =
             dibs__serve_listeners_open(&sv->listeners, sv->opts, &sv->log, err);
+    if (rc == DIBS_OK)
+        show_first_token(sv);
     dibs__serve_look_listen(&sv->look, dibs__serve_history_seen, &sv->history);
     dibs__serve_look_listen(&sv->look, wake_requests, sv);
     sv->pulse.cl = sv->cl;
@@ -537,6 +555,7 @@ static void stop(dibs__serve *sv)
     dibs__hub_fini(&sv->hub);
     if (sv->signal_fd >= 0)
         close(sv->signal_fd);
+    explicit_bzero(sv->first_token, sizeof(sv->first_token));
     dibs__serve_charts_fini(&sv->charts);
     dibs__told_fini(&sv->told);
     dibs__serve_history_fini(&sv->history);
