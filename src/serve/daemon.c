@@ -252,18 +252,6 @@ static dibs_status start_http(dibs__serve *sv, dibs_error *err)
     return rc;
 }
 
-/* As dibs__serve_seen_fn: answers that wait for a change may have one. The server
- * is there from before the first picture until after the last. */
-static void wake_requests(void *arg, const dibs__serve_picture *before,
-                          const dibs__serve_picture *now)
-{
-    dibs__serve *sv = arg;
-
-    dibs__hub_seen(&sv->hub, before, now);
-    dibs__serve_feed_seen(sv, before, now);
-    dibs__http_wake(sv->http);
-}
-
 /* Any thread. */
 static void ring_bell(void *arg)
 {
@@ -273,6 +261,17 @@ static void ring_bell(void *arg)
     if (bell->server)
         dibs__http_wake(bell->server);
     pthread_mutex_unlock(&bell->mutex);
+}
+
+/* As dibs__serve_seen_fn: answers that wait for a change may have one. */
+static void wake_requests(void *arg, const dibs__serve_picture *before,
+                          const dibs__serve_picture *now)
+{
+    dibs__serve *sv = arg;
+
+    dibs__hub_seen(&sv->hub, before, now);
+    dibs__serve_feed_seen(sv, before, now);
+    ring_bell(&sv->bell);
 }
 
 static void hang_bell(dibs__serve_bell *bell, dibs__http_server *server)
@@ -530,11 +529,14 @@ static void drain_requests(dibs__serve *sv)
 
 static void stop(dibs__serve *sv)
 {
-    dibs__serve_look_stop(&sv->look);
-    dibs__board_look_stop(&sv->board_look);
+    /* A look at a store that hangs ends while requests do, not before them. */
+    dibs__life_tell(&sv->look.life);
+    dibs__life_tell(&sv->board_look.life);
     hang_bell(&sv->bell, NULL);
     dibs__serve_listeners_unlink(&sv->listeners);
     dibs__http_stop(sv->http, sv->opts->drain_ms);
+    dibs__serve_look_stop(&sv->look);
+    dibs__board_look_stop(&sv->board_look);
     dibs__serve_listeners_fini(&sv->listeners);
     dibs__serve_look_fini(&sv->look);
     dibs__serve_viewer_stop(&sv->viewer);

@@ -600,6 +600,22 @@ class Lives(unittest.TestCase):
             code, said = self.check(daemon, "--config", path)
             self.assertEqual((code, why in said), (78, True), said)
 
+    def test_a_drain_does_not_wait_for_a_look(self):
+        """The store hangs for longer than anybody waits: requests have the time that they are promised, from the signal on."""
+        folder = tempfile.mkdtemp(prefix="dibs-hung-")
+        self.addCleanup(shutil.rmtree, folder)
+        daemon = self.start("--start-wait", "0s", "--store-timeout", "10m",
+                            url=f"fault+sqlite:{folder}/store.db?step=list&delay_ms=600000")
+        daemon.process.terminate()
+
+        def refused():
+            with socket.socket() as sock:
+                return sock.connect_ex(("127.0.0.1", daemon.port)) != 0
+
+        wait_until(refused, "the end of new connections")
+        daemon.process.kill()
+        daemon.process.wait()
+
     def test_first_start(self):
         daemon = self.start()
         log = daemon.folder + "/first.log"
