@@ -4,9 +4,10 @@
 //     DIBS_SERVE_TOKEN=dibs_... node sidecar.mjs NAME COMMAND [ARGUMENT...]
 //
 // DIBS_SERVE has the addresses of daemons of one store, with spaces between them. The
-// command has the fencing token in DIBS_FENCE. It is killed when the client may no longer
-// believe in the lock (exit status 75), and when the client is refused (1) or has HUP, INT
-// or TERM; only SIGKILL leaves it behind.
+// command has the fencing token in DIBS_FENCE, and a session of its own. Its process group
+// is killed when it ends, when the client may no longer believe in the lock (exit status
+// 75), and when the client is refused (1) or has HUP, INT or TERM; only SIGKILL leaves it
+// behind. A child that leaves the group goes on: `dibs run` ends such children as well.
 import { spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
@@ -81,7 +82,15 @@ async function beat() {
 
 // Runs the command, which must not outlive the lock, whatever ends the client.
 async function run() {
-  const work = spawn(command, args, { stdio: 'inherit', env: { ...process.env, DIBS_FENCE: String(fence) } });
+  const env = { ...process.env, DIBS_FENCE: String(fence) };
+  const work = spawn(command, args, { stdio: 'inherit', env, detached: true });
+  const kill = () => {
+    try {
+      process.kill(-work.pid, 'SIGKILL');
+    } catch {
+      // nothing is left of the group
+    }
+  };
   const ended = new Promise((done) => {
     work.on('exit', (code) => done(code ?? 1));
     work.on('error', (wrong) => {
@@ -90,7 +99,7 @@ async function run() {
     });
   });
   // Belief ends by the own clock, whatever a request waits for.
-  const guard = setInterval(() => (stop || now() >= until) && work.kill('SIGKILL'), 50);
+  const guard = setInterval(() => (stop || now() >= until) && kill(), 50);
   try {
     for (;;) {
       const status = await Promise.race([ended, sleep(path ? beat_ms : 100, undefined, { ref: false })]);
@@ -98,13 +107,14 @@ async function run() {
       await beat();
     }
   } finally {
-    work.kill('SIGKILL');
+    kill();
     await ended;
     clearInterval(guard);
   }
 }
 
 for (const signal of ['SIGHUP', 'SIGINT', 'SIGTERM']) process.on(signal, (_, number) => (stop = 128 + number));
+process.on('SIGTSTP', () => {}); // ^Z would stop the client, and not the command
 while (!token && !stop) {
   await beat();
   const where = `${path}/leases/${id}?wait_ms=${wait_ms}`;

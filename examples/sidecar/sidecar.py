@@ -3,11 +3,12 @@
     DIBS_SERVE_TOKEN=dibs_... python3 sidecar.py NAME COMMAND [ARGUMENT...]
 
 DIBS_SERVE has the addresses of daemons of one store, with spaces between them. The
-command has the fencing token in DIBS_FENCE. It is killed when the client may no longer
-believe in the lock (exit status 75), and when the client is refused (1) or has HUP, INT
-or TERM; only SIGKILL leaves it behind."""
+command has the fencing token in DIBS_FENCE, and a session of its own. Its process group
+is killed when it ends, when the client may no longer believe in the lock (exit status
+75), and when the client is refused (1) or has HUP, INT or TERM; only SIGKILL leaves it
+behind. A child that leaves the group goes on: `dibs run` ends such children as well."""
 # SPDX-License-Identifier: MIT
-import json, os, signal, subprocess, sys, threading, time, uuid
+import contextlib, json, os, signal, subprocess, sys, threading, time, uuid
 from http import client
 from urllib import error, request
 
@@ -84,12 +85,17 @@ class Sidecar:
         """Belief ends by the own clock, whatever a request waits for."""
         while self.until > now() and not self.stop:
             time.sleep(min(0.2, max(0.001, self.until - now())))
-        work.kill()
+        self.kill(work)
+
+    @staticmethod
+    def kill(work):
+        with contextlib.suppress(ProcessLookupError):  # nothing is left of the group
+            os.killpg(work.pid, signal.SIGKILL)
 
     def run(self, command):
         """Runs the command, which must not outlive the lock, whatever ends the client."""
         try:
-            work = subprocess.Popen(command, env=dict(os.environ, DIBS_FENCE=str(self.fence)))
+            work = subprocess.Popen(command, env=dict(os.environ, DIBS_FENCE=str(self.fence)), start_new_session=True)
         except OSError as wrong:
             print("sidecar.py: %s" % wrong, file=sys.stderr)
             return 127
@@ -101,7 +107,7 @@ class Sidecar:
                 except subprocess.TimeoutExpired:
                     self.beat()
         finally:
-            work.kill()
+            self.kill(work)
             work.wait()
 
 
@@ -110,6 +116,7 @@ def main(name, command):
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
         if signal.getsignal(number) != signal.SIG_IGN:  # as nohup has it
             signal.signal(number, lambda number, _: setattr(car, "stop", 128 + number))
+    signal.signal(signal.SIGTSTP, lambda *_: None)  # ^Z would stop the client, and not the command
     car.acquire()
     status = None if car.stop else car.run(command)
     kept, car.until = car.until > now(), 0  # belief ends before the request is sent

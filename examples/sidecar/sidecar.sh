@@ -1,15 +1,19 @@
 #!/bin/sh
-# sidecar.sh - runs a command while `dibs serve` keeps a lock for it. Needs curl.
+# sidecar.sh - runs a command while `dibs serve` keeps a lock for it. Needs curl and setsid.
 # SPDX-License-Identifier: MIT
 #
 #     DIBS_SERVE_TOKEN=dibs_... sh sidecar.sh NAME COMMAND [ARGUMENT...]
 #
 # DIBS_SERVE has the addresses of daemons of one store, with spaces between them. The
-# command has the fencing token in DIBS_FENCE. It is killed when the client may no longer
-# believe in the lock (exit status 75), and when the client is refused (1) or has HUP, INT
-# or TERM; only SIGKILL leaves it behind. NAME has neither quotes nor backslashes.
+# command has the fencing token in DIBS_FENCE, and a session of its own. Its process group
+# is killed when it ends, when the client may no longer believe in the lock (exit status
+# 75), and when the client is refused (1) or has HUP, INT or TERM; only SIGKILL leaves it
+# behind. A child that leaves the group goes on: `dibs run` ends such children as well.
+# NAME has neither quotes nor backslashes.
 set -u
-command -v curl >/dev/null || { echo "sidecar.sh: curl is not installed" >&2; exit 127; }
+for tool in curl setsid; do
+    command -v "$tool" >/dev/null || { echo "sidecar.sh: $tool is not installed" >&2; exit 127; }
+done
 [ $# -ge 2 ] || { echo "usage: sidecar.sh NAME COMMAND [ARGUMENT...]" >&2; exit 64; }
 : "${DIBS_SERVE_TOKEN:?is not set; dibs access add prints a token}"
 name=$1
@@ -86,12 +90,15 @@ beat() {
     learn "${got##*\""$id"\":}"
 }
 
+# There is no group yet if the command has only just been begun.
+end_work() { kill -9 -"$work" 2>/dev/null || kill -9 "$work"; }
+
 # Runs the command, which must not outlive the lock, whatever ends the client.
 run() {
     exec 3<&0 # a shell gives commands in the background no input
-    DIBS_FENCE=$fence "$@" <&3 3<&- &
+    DIBS_FENCE=$fence setsid "$@" <&3 3<&- &
     work=$!
-    trap 'kill -9 "$work"; wait "$work"' EXIT
+    trap 'end_work; wait "$work"' EXIT
     clock && due_ms=$((now_ms + beat_ms))
     while kill -0 "$work" 2>/dev/null; do
         # Counted by the clock: on a busy machine a turn takes longer than its sleep.
@@ -99,11 +106,12 @@ run() {
         [ "$path" ] || due_ms=0 # no session: ask the next daemon at once
         clock
         [ "$stop" ] && until_ms=0
-        [ "$((now_ms + 500))" -ge "$until_ms" ] && kill -9 "$work" && until_ms=0
+        [ "$((now_ms + 500))" -ge "$until_ms" ] && end_work && until_ms=0
         sleep 0.1
     done
     wait "$work"
     status_of_work=$?
+    kill -9 -"$work" 2>/dev/null
     trap - EXIT
     work=''
 }
@@ -111,6 +119,7 @@ run() {
 trap 'stop=129' HUP
 trap 'stop=130' INT
 trap 'stop=143' TERM
+trap '' TSTP # ^Z would stop the client, and not the command
 while [ ! "$token" ] && [ ! "$stop" ]; do
     beat
     [ "$path" ] && ask PUT "$path/leases/$id?wait_ms=$wait_ms" "{$body}" && learn "$got"

@@ -40,20 +40,32 @@ static bool is_plain(unsigned char c)
     return c >= 0x20 && c != '"' && c != '\\';
 }
 
-static void put_escape(dibsx_buf *out, unsigned char c)
+/* The code point of a character of at most three bytes. */
+static unsigned code_of(const unsigned char *at, size_t len)
+{
+    if (len == 1)
+        return at[0];
+    if (len == 2)
+        return (at[0] & 0x1FU) << 6 | (at[1] & 0x3FU);
+    return (at[0] & 0xFU) << 12 | (at[1] & 0x3FU) << 6 | (at[2] & 0x3FU);
+}
+
+static void put_escape(dibsx_buf *out, const unsigned char *at, size_t len)
 {
     static const char named[] = "\"\\\b\f\n\r\t";
     static const char letters[] = "\"\\bfnrt";
-    const char *found = c ? strchr(named, c) : NULL;
+    const char *found = *at ? strchr(named, *at) : NULL;
 
     if (found)
         dibsx_buf_printf(out, "\\%c", letters[found - named]);
     else
-        dibsx_buf_printf(out, "\\u%04x", (unsigned)c);
+        dibsx_buf_printf(out, "\\u%04x", code_of(at, len));
 }
 
-static void put_string(dibsx_buf *out, const unsigned char *at, size_t len)
+static void
+put_string(const dibsx_json *js, const unsigned char *at, size_t len)
 {
+    dibsx_buf *out = js->out;
     const unsigned char *end = at + len;
     const unsigned char *run = at; /* what can be copied as it is */
 
@@ -61,21 +73,22 @@ static void put_string(dibsx_buf *out, const unsigned char *at, size_t len)
     while (at < end) {
         size_t step;
 
-        if (*at < 0x80 && is_plain(*at)) {
+        if (*at < 0x7F && is_plain(*at)) {
             at++;
             continue;
         }
         step = dibsx_utf8_len(at, (size_t)(end - at));
-        if (step > 1) {
+        if (step > 0 && (step > 1 || is_plain(*at)) &&
+            (!js->shown || dibsx_may_be_shown(at))) {
             at += step;
             continue;
         }
         dibsx_buf_add(out, run, (size_t)(at - run));
         if (step)
-            put_escape(out, *at);
+            put_escape(out, at, step);
         else
             dibsx_buf_puts(out, "\xEF\xBF\xBD");
-        run = ++at;
+        run = at += step ? step : 1;
     }
     dibsx_buf_add(out, run, (size_t)(at - run));
     dibsx_buf_putc(out, '"');
@@ -104,7 +117,7 @@ void dibsx_json_text(dibsx_json *js, const char *text)
 void dibsx_json_bytes(dibsx_json *js, const void *bytes, size_t len)
 {
     begin_item(js);
-    put_string(js->out, bytes ? bytes : "", len);
+    put_string(js, bytes ? bytes : "", len);
 }
 
 void dibsx_json_int(dibsx_json *js, int64_t number)

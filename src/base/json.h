@@ -14,6 +14,7 @@
 typedef struct dibsx_json {
     dibsx_buf *out; /* borrowed */
     bool comma;     /* the next item needs one before it */
+    bool shown;     /* escapes all that a screen may not show; false at first */
 } dibsx_json;
 
 void dibsx_json_init(dibsx_json *js, dibsx_buf *out);

@@ -69,21 +69,6 @@ size_t dibsx_utf8_len(const unsigned char *at, size_t len)
     return 0;
 }
 
-const char *dibsx_text_flaw(const char *text)
-{
-    const unsigned char *at = (const unsigned char *)text;
-    size_t left = strlen(text), len;
-
-    for (; left > 0; at += len, left -= len) {
-        if (at[0] < 0x20 || at[0] == 0x7F)
-            return "has a control character in it";
-        len = dibsx_utf8_len(at, left);
-        if (len == 0)
-            return "is not UTF-8; convert it first, as iconv does";
-    }
-    return NULL;
-}
-
 size_t dibsx_digits(uint64_t number, char out[DIBSX_DIGITS_SIZE])
 {
     char digits[DIBSX_DIGITS_SIZE];
@@ -110,10 +95,38 @@ bool dibsx_has_word(const char *words, const char *word, size_t len)
     return false;
 }
 
-/* Control characters, the C1 range among them, may drive a terminal. */
-static bool may_be_shown(const unsigned char *at)
+bool dibsx_is_control(const unsigned char *at)
 {
-    return at[0] >= 0x20 && at[0] != 0x7F && !(at[0] == 0xC2 && at[1] < 0xA0);
+    return at[0] < 0x20 || at[0] == 0x7F || (at[0] == 0xC2 && at[1] < 0xA0);
+}
+
+/* U+2028 to U+202E: the ends of a line and of a paragraph, and what turns the direction
+ * of all that follows; U+2066 to U+2069 turn it too. */
+static bool ends_or_turns_line(const unsigned char *at)
+{
+    return at[0] == 0xE2 &&
+           ((at[1] == 0x80 && at[2] >= 0xA8 && at[2] <= 0xAE) ||
+            (at[1] == 0x81 && at[2] >= 0xA6 && at[2] <= 0xA9));
+}
+
+bool dibsx_may_be_shown(const unsigned char *at)
+{
+    return !dibsx_is_control(at) && !ends_or_turns_line(at);
+}
+
+const char *dibsx_text_flaw(const char *text, size_t len)
+{
+    const unsigned char *at = (const unsigned char *)text;
+    size_t step;
+
+    for (; len > 0; at += step, len -= step) {
+        step = dibsx_utf8_len(at, len);
+        if (step == 0)
+            return "is not UTF-8; convert it first, as iconv does";
+        if (dibsx_is_control(at))
+            return "has a control character in it";
+    }
+    return NULL;
 }
 
 void dibsx_text_clean(dibsx_buf *buf, const char *text)
@@ -124,7 +137,7 @@ void dibsx_text_clean(dibsx_buf *buf, const char *text)
     while (left) {
         size_t len = dibsx_utf8_len(at, left);
 
-        if (len && may_be_shown(at))
+        if (len && dibsx_may_be_shown(at))
             dibsx_buf_add(buf, at, len);
         else
             dibsx_buf_putc(buf, '?');

@@ -26,12 +26,20 @@ bool dibsx_flag_read(const char *word, bool *on);
  * beyond U+10FFFF are none. */
 size_t dibsx_utf8_len(const unsigned char *at, size_t len);
 
-/* The rest of a sentence about a text that is not UTF-8, or has a control character (below
- * space, or delete); NULL: it is in order. */
-const char *dibsx_text_flaw(const char *text);
+/* Whether the character of UTF-8 at `at` is a control character, of ASCII or of the C1
+ * range; both drive a terminal. */
+bool dibsx_is_control(const unsigned char *at);
 
-/* Appends text with control characters, and bytes that are not UTF-8, as '?', so
- * that text from elsewhere cannot drive a terminal. */
+/* The same for what a screen or a log may have in a line: no control character, none that
+ * ends the line, and none that turns the direction of the text after it. */
+bool dibsx_may_be_shown(const unsigned char *at);
+
+/* The rest of a sentence about a text that is not UTF-8, or has a control character; NULL: it
+ * is in order. */
+const char *dibsx_text_flaw(const char *text, size_t len);
+
+/* Appends text with '?' for characters that may not be shown, and for bytes that are not
+ * UTF-8, so that text from elsewhere cannot drive a terminal. */
 void dibsx_text_clean(dibsx_buf *buf, const char *text);
 
 #endif

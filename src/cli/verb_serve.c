@@ -84,6 +84,7 @@ static int serve(const dibs__command *cmd)
         .metrics_classes = dibs__opt_text(cmd, "metrics-classes"),
         .trusted_proxies = dibs__opt_text(cmd, "trusted-proxies"),
         .address_max = (unsigned)dibs__opt_int(cmd, "address-connections"),
+        .handshake_rate = (unsigned)dibs__opt_int(cmd, "handshake-rate"),
         .token_rate = (unsigned)dibs__opt_int(cmd, "token-rate"),
         .base_path = dibs__opt_text(cmd, "base-path"),
         .hosts = dibs__opt_text(cmd, "hosts"),
@@ -167,6 +168,10 @@ static const dibs__option options[] = {
      .help = "How many connections one address may have; more get 429. "
              "Loopback may have half of --connections-max; trusted proxies and "
              "sockets in the file system have no such limit."},
+    {DIBS__SETTING_SERVE_HANDSHAKE_RATE, .metavar = "N",
+     .help = "How many handshakes of TLS one address may begin in a second, "
+             "and five times as many at once; more are closed. 0 is without "
+             "limit, as it is for trusted proxies."},
     {DIBS__SETTING_SERVE_TOKEN_RATE, .metavar = "N",
      .help = "How many requests a second a token may make, and five times as "
              "many at once; more get 429. 0 is without limit. Sessions have "
@@ -264,7 +269,8 @@ const dibs__verb dibs__verb_serve = {
         "configuration files --hosts, --token-rate, --address-connections and "
         "--log-level. The first "
         "start without --tokens and without a file makes one admin token and "
-        "says where it is.\n"
+        "says where it is; on a terminal it shows the address of the dashboard "
+        "with it.\n"
         "GET /livez, /readyz and /healthz are for probes. The daemon tells a "
         "service manager when it is ready (Type=notify). SIGTERM drains: "
         "requests and commands under way end within --drain-within. A second "

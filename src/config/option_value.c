@@ -126,7 +126,7 @@ static dibs_status check_replicas(const char *text, const char *name,
 static dibs_status check_begin(const dibs__option *option, const char *text,
                                const char *name, dibs_error *err)
 {
-    const char *flaw = dibsx_text_flaw(text);
+    const char *flaw = dibsx_text_flaw(text, strlen(text));
 
     if (flaw)
         return dibsx_fail(err, DIBS_INVALID, "%s %s", name, flaw);

@@ -37,6 +37,10 @@
     .name = "address-connections", .env = "DIBS_SERVE_ADDRESS_CONNECTIONS",    \
     .key = "serve.address_connections", .type = DIBS__INT, .min = 1,           \
     .max = 65536, .initial = "64"
+#define DIBS__SETTING_SERVE_HANDSHAKE_RATE                                     \
+    .name = "handshake-rate", .env = "DIBS_SERVE_HANDSHAKE_RATE",              \
+    .key = "serve.handshake_rate", .type = DIBS__INT, .min = 0,                \
+    .max = 65536, .initial = "50"
 #define DIBS__SETTING_SERVE_TOKEN_RATE                                         \
     .name = "token-rate", .env = "DIBS_SERVE_TOKEN_RATE",                      \
     .key = "serve.token_rate", .type = DIBS__INT, .min = 0, .max = 1000000,    \

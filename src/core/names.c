@@ -11,7 +11,7 @@
 dibs_status
 dibs__text_check(const char *thing, const char *text, dibs_error *err)
 {
-    const char *flaw = dibsx_text_flaw(text);
+    const char *flaw = dibsx_text_flaw(text, strlen(text));
 
     return flaw ? dibsx_fail(err, DIBS_INVALID, "%s %s", thing, flaw) : DIBS_OK;
 }
@@ -51,20 +51,17 @@ const char *dibs__name_short(const dibs_client *cl, const char *full)
     return strncmp(full, cl->prefix, len) == 0 ? full + len : full;
 }
 
-static bool is_control(unsigned char byte)
-{
-    return byte < 0x20 || byte == 0x7f;
-}
-
 static void clean(char *text, bool controls)
 {
     size_t left = strlen(text), len;
 
     for (; left > 0; text += len, left -= len) {
-        len = dibsx_utf8_len((const unsigned char *)text, left);
-        if (len == 0 || (controls && is_control((unsigned char)*text))) {
-            *text = '?';
-            len = 1;
+        const unsigned char *at = (const unsigned char *)text;
+
+        len = dibsx_utf8_len(at, left);
+        if (len == 0 || (controls && dibsx_is_control(at))) {
+            len = len ? len : 1;
+            memset(text, '?', len);
         }
     }
 }

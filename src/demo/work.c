@@ -7,6 +7,7 @@
 #include "demo/work.h"
 #include "base/clock.h"
 #include "base/fail.h"
+#include "base/text.h"
 #include <errno.h>
 #include <limits.h>
 #include <poll.h>
@@ -130,14 +131,6 @@ static int shown_len(const char *operation)
     return (int)len;
 }
 
-/* Metadata has no control characters. */
-static bool fit_to_show(const char *text)
-{
-    while ((unsigned char)*text >= 0x20 && *text != 0x7f)
-        text++;
-    return *text == '\0';
-}
-
 dibs_status
 dibs__demo_take(dibs__demo_work *work, dibs__demo_hold *hold,
                 const char *operation, int64_t wait_ms, dibs_error *err)
@@ -150,7 +143,8 @@ dibs__demo_take(dibs__demo_work *work, dibs__demo_hold *hold,
     snprintf(primary, sizeof(primary), "primary=%ld", (long)getppid());
     snprintf(what, sizeof(what), "operation=%.*s", shown_len(operation),
              operation);
-    if (fit_to_show(what))
+    /* Metadata has no control characters. */
+    if (!dibsx_text_flaw(what, strlen(what)))
         meta[1] = what;
     rc = dibs_lock_new(work->locks, DIBS__DEMO_LOCK,
                        DIBS_LOCK_OPTS(.wait_ms = wait_ms, .meta = meta),

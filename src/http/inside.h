@@ -1,11 +1,11 @@
-/* inside.h - the parts of the server that its files share, and the thread that may
- * touch each. Not for users of the server. */
+/* inside.h - parts of the server, and the thread of each. Not for its users. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_HTTP_INSIDE_H
 #define DIBS_HTTP_INSIDE_H
 
 #include "base/heap.h"
 #include "base/lag.h"
+#include "base/quota.h"
 #include "http/chunks.h"
 #include "http/head.h"
 #include "http/lasting.h"
@@ -44,11 +44,10 @@ typedef struct dibs__http_link {
     dibs__http_phase phase;
     uint32_t watched; /* events that epoll looks for; 0: it does not know it */
     uint64_t dropped; /* bytes that nobody wanted */
-    bool skipped;     /* an empty line before this request was */
-    bool crowded;     /* its address has too many: it gets 429 */
-    size_t in_len;    /* bytes that have come and were not taken */
-    size_t in_seen;   /* ... among which the end of the head is not */
-    char in[];        /* head_max */
+    bool skipped, crowded; /* an empty line was before this; it gets 429 */
+    size_t in_len;         /* bytes that have come and were not taken */
+    size_t in_seen;        /* ... among which the end of the head is not */
+    char in[];             /* head_max */
 } dibs__http_link;
 
 struct dibs__http_exchange {
@@ -104,12 +103,13 @@ struct dibs__http_server {
     size_t under_way; /* exchanges that are working or sending, and streams */
     dibs__http_door doors[DIBS__HTTP_LISTENERS_MAX];
     size_t door_count;
+    dibsx_quota handshakes[DIBSX_QUOTAS]; /* by address */
     dibsx_nsec listen_at;  /* DIBSX_NEVER, or when to try to accept again */
     bool stopping, ending; /* ending: streams too, as nothing else is left */
 
     /* The loop writes, any thread reads. */
     atomic_size_t connections, streams;
-    _Atomic uint64_t crowded, relieved;
+    _Atomic uint64_t crowded, hasty, relieved;
     dibsx_lag lag; /* of the loop */
 
     /* Any thread, under the mutex. */

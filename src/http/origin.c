@@ -130,6 +130,27 @@ static bool is_visit(const dibs__http_head *head)
            strcasecmp(dest, "document") == 0;
 }
 
+static const char *why_no_host(const place *at)
+{
+    return at->hosts ? "This is not the host that the request is for; ask "
+                       "\"localhost\" or the address that the server listens "
+                       "on, or start the server with this host in --hosts."
+                     : "This is not the host that the request is for; ask "
+                       "\"localhost\" or the address that the server listens "
+                       "on.";
+}
+
+/* The browser says that the page is of this server, and a proxy between them has put
+ * another Host. */
+static const char *why_no_page(const place *at, const char *site)
+{
+    return at->hosts && site && strcasecmp(site, "same-origin") == 0
+               ? "The Origin of this request is not its Host; the proxy before "
+                 "this server must pass Host on, and --hosts must name it."
+               : "A web page of another origin asks for this, which is not "
+                 "allowed; ask from a program, or from a page of this server.";
+}
+
 int dibs__http_origin_judge(const dibs__http_head *head,
                             const struct sockaddr *here, const char *hosts,
                             bool sealed, const char **why)
@@ -141,15 +162,13 @@ int dibs__http_origin_judge(const dibs__http_head *head,
 
     if ((host && !is_ours(host, strlen(host), &at)) ||
         !target_is_ours(head->target, &at)) {
-        *why = "This is not the host that the request is for; ask "
-               "\"localhost\" or the address that the server listens on.";
+        *why = why_no_host(&at);
         return 421;
     }
     if ((origin && !is_same_origin(origin, host, &at)) ||
         (site && strcasecmp(site, "same-origin") != 0 &&
          strcasecmp(site, "none") != 0 && !is_visit(head))) {
-        *why = "A web page of another origin asks for this, which is not "
-               "allowed; ask from a program, or from a page of this server.";
+        *why = why_no_page(&at, site);
         return 403;
     }
     return 0;

@@ -151,8 +151,9 @@ static void dispatch(dibs__http_exchange *ex)
 {
     if (!ex->status && !ex->route->quick) {
         dibs__http_engage(ex, DIBS__HTTP_WORKING, -1);
-        if (dibs__http_pool_put(&ex->server->pool, &ex->job))
+        if (dibs__http_pool_put(&ex->server->pool, &ex->job, ex->route->urgent))
             return;
+        dibs__http_set(ex, "Retry-After", "1");
         dibs__http_refuse(ex, 503,
                           "The server is too busy; please try again later.");
     }

@@ -16,8 +16,9 @@ typedef struct dibs__http_route {
     const char *method; /* "GET", which answers HEAD as well */
     const char *path;   /* "/locks/{name}": a part in braces is a parameter */
     dibs__http_fn *answer;
-    bool quick; /* never blocks: runs on the loop thread, before all others */
-    int need;   /* what its caller must be, for the gate (server.h) */
+    bool quick;  /* never blocks: runs on the loop thread, before all others */
+    bool urgent; /* may block, and goes before others that may: for probes */
+    int need;    /* what its caller must be, for the gate (server.h) */
     size_t body_max;   /* 0: that of the server */
     const char *query; /* the keys that it reads: "limit after"; NULL: none */
 } dibs__http_route;

@@ -71,6 +71,10 @@ static void accept_some(dibs__http_server *server, const dibs__http_door *door)
          tries++) {
         int fd = accept4(door->at.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
+        if (fd >= 0 && door->at.tls && dibs__http_is_hasty(server, fd)) {
+            close(fd);
+            continue;
+        }
         if (fd >= 0) {
             dibs__http_crowd_relieve(server);
             dibs__http_link_open(server, &door->at, fd);
@@ -216,6 +220,24 @@ static void end_streams(dibs__http_server *server)
     dibs__http_streams_wake(server);
 }
 
+/* Requests that no function has begun change nothing. Functions that run have no other
+ * end than their own. */
+static void cancel_waiting(dibs__http_server *server)
+{
+    dibs__http_job *job = dibs__http_pool_close(&server->pool), *next;
+
+    for (; job; job = next) {
+        dibs__http_exchange *ex = (dibs__http_exchange *)job;
+
+        next = job->next;
+        dibs__http_refuse(ex, 503,
+                          "The server is shutting down, and has not begun this "
+                          "request");
+        dibs__http_answer_now(ex);
+        dibs__http_link_go_on(ex->link);
+    }
+}
+
 static void *loop_main(void *arg)
 {
     dibs__http_server *server = arg;
@@ -237,6 +259,7 @@ static void *loop_main(void *arg)
         if (server->stopping)
             end_streams(server);
     }
+    cancel_waiting(server);
     dibs__http_pool_fini(&server->pool);
     /* Answers of the last functions, and the ends of streams, are sent as far as they
      * go at once. */
@@ -354,6 +377,7 @@ void dibs__http_load_get(dibs__http_server *server, dibs__http_load *out)
     *out = (dibs__http_load){.connections = atomic_load(&server->connections),
                              .streams = atomic_load(&server->streams),
                              .crowded = atomic_load(&server->crowded),
+                             .hasty = atomic_load(&server->hasty),
                              .relieved = atomic_load(&server->relieved)};
 }
 

@@ -41,6 +41,10 @@ typedef void dibs__http_sent_fn(dibs__http_exchange *ex, int status);
  * get 429. `arg` is that of the functions. Loop thread: must not block. */
 typedef unsigned dibs__http_crowd_fn(const void *arg, const char *peer);
 
+/* How many handshakes of TLS the address may begin in a second, and five times as many
+ * at once; 0: without limit. More are closed. Otherwise as that. */
+typedef unsigned dibs__http_haste_fn(const void *arg, const char *peer);
+
 /* A socket that listens. */
 enum { DIBS__HTTP_LISTENERS_MAX = 16 };
 typedef struct dibs__http_listener {
@@ -60,14 +64,17 @@ typedef struct dibs__http_opts {
     dibs__http_sent_fn *sent;   /* none */
     const char *base_path;      /* "/dibs": may stand before every path */
     const char *hosts;          /* "a.example,b.example": names of this server
-                                 * besides "localhost" and its address */
+                                 * besides "localhost" and its address; NULL:
+                                 * it can have none */
     const dibs__http_listener *listeners; /* copied */
     size_t listener_count;      /* 0: one of plain text, on this socket: */
     int fd;                     /* listens already; the server closes it */
     dibs__http_crowd_fn *crowd; /* none has a share of its own */
+    dibs__http_haste_fn *haste; /* as fast as they like */
     unsigned connections_max;   /* 256; more wait to be accepted */
     unsigned streams_max;       /* of them; half. More are answered with 503 */
-    unsigned threads_max;       /* 32 functions at a time; more wait */
+    unsigned threads_max;       /* 32 functions at a time; 256 more wait, */
+                                /* ... and the next ones get 503 */
     size_t head_max;            /* 16 KiB of request line and headers */
     size_t body_max;            /* 64 KiB */
     int64_t receive_ms; /* from one answer to the next request: 10,000 */
@@ -107,6 +114,7 @@ dibs__http_hosts_set(dibs__http_server *server, const char *hosts);
 typedef struct dibs__http_load {
     size_t connections, streams; /* now */
     uint64_t crowded;            /* were refused for their address */
+    uint64_t hasty;              /* ... for its handshakes */
     uint64_t relieved;           /* were closed to make room */
 } dibs__http_load;
 void dibs__http_load_get(dibs__http_server *server, dibs__http_load *out);
@@ -116,9 +124,10 @@ void dibs__http_load_get(dibs__http_server *server, dibs__http_load *out);
 dibsx_nsec dibs__http_lag(dibs__http_server *server, dibsx_nsec now);
 
 /* Accepts no more, lets requests that are under way end for up to `grace_ms`, then
- * asks each stream once more and ends it, waits for the functions that run (it is for
- * the caller to make them return), closes the rest and frees the server. Not to be
- * called from a function. NULL is a no-op. */
+ * asks each stream once more and ends it, answers requests whose function has not begun
+ * with 503, waits for the functions that run (it is for the caller to make them
+ * return), closes the rest and frees the server. Not to be called from a function. NULL is
+ * a no-op. */
 void dibs__http_stop(dibs__http_server *server, int64_t grace_ms);
 
 #endif

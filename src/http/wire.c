@@ -124,6 +124,23 @@ bool dibs__http_crowd_admit(dibs__http_link *link)
     return count <= most + CROWD_ANSWERED;
 }
 
+_Static_assert((int)DIBS__HTTP_PEER_MAX <= (int)DIBSX_QUOTA_NAME_SIZE,
+               "an address has a quota of its own");
+
+bool dibs__http_is_hasty(dibs__http_server *server, int fd)
+{
+    const dibs__http_opts *opts = &server->opts;
+    char peer[DIBS__HTTP_PEER_MAX];
+    unsigned rate;
+
+    dibs__http_wire_peer(fd, peer);
+    rate = opts->haste ? opts->haste(opts->arg, peer) : 0;
+    if (!rate || dibsx_quota_take(server->handshakes, peer, rate, dibsx_now()))
+        return false;
+    atomic_fetch_add(&server->hasty, 1);
+    return true;
+}
+
 typedef bool fits_fn(const dibs__http_link *link);
 
 static bool is_idle(const dibs__http_link *link)

@@ -25,6 +25,10 @@ void dibs__http_wire_peer(int fd, char out[DIBS__HTTP_PEER_MAX]);
  * is not worth an answer. */
 bool dibs__http_crowd_admit(dibs__http_link *link);
 
+/* Counts a handshake of TLS that a connection is to begin: true if its address has begun
+ * too many. */
+bool dibs__http_is_hasty(dibs__http_server *server, int fd);
+
 /* Makes room, if there is little left, for one more connection: closes the one that
  * has been idle longest, or else the one whose request has been coming longest, of the
  * address with most connections. */

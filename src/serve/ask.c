@@ -81,15 +81,7 @@ bool dibs__serve_ask_int(dibs__http_exchange *ex, const dibsx_json_node *root,
 /* Control characters would be lines of a log, or commands to a terminal that shows it. */
 static bool is_line(const char *text, size_t len, size_t max)
 {
-    if (len == 0 || len > max)
-        return false;
-    for (size_t i = 0; i < len; i++) {
-        const unsigned char byte = (unsigned char)text[i];
-
-        if (byte < ' ' || byte == 0x7f)
-            return false;
-    }
-    return true;
+    return len > 0 && len <= max && !dibsx_text_flaw(text, len);
 }
 
 bool dibs__serve_ask_text(dibs__http_exchange *ex, const dibsx_json_node *root,

@@ -94,7 +94,8 @@ static dibs_status load_tokens(dibs__serve *sv, dibs_error *err)
     if (rc == DIBS_NOTFOUND && sv->opts->tokens)
         rc = dibs__serve_setup_missing(sv->tokens_path, err);
     else if (rc == DIBS_NOTFOUND) {
-        rc = dibs__serve_setup_first(sv->tokens_path, made, sizeof(made), err);
+        rc = dibs__serve_setup_first(sv->tokens_path, made, sizeof(made),
+                                     sv->first_token, err);
         if (rc == DIBS_OK)
             dibs__serve_say(&sv->log, DIBS_LOG_INFO, "token_made",
                             DIBS__SERVE_FACTS({"path", made, 0}),
@@ -107,6 +108,21 @@ static dibs_status load_tokens(dibs__serve *sv, dibs_error *err)
     if (rc == DIBS_OK)
         dibs__serve_gate_set(&sv->gate, tokens);
     return rc;
+}
+
+/* The address that signs a browser in: only on a terminal, and not by the log, whose lines
+ * are kept. */
+static void show_first_token(dibs__serve *sv)
+{
+    char url[128];
+
+    if (sv->first_token[0] && isatty(STDERR_FILENO) &&
+        dibs__serve_listeners_url(&sv->listeners, url, sizeof(url)))
+        (void)dprintf(STDERR_FILENO,
+                      "dibs: the dashboard, signed in as admin: "
+                      "%s%s/#token=%s\n",
+                      url, sv->base, sv->first_token);
+    explicit_bzero(sv->first_token, sizeof(sv->first_token));
 }
 
 /* The number of a signal that has come within the time, or 0. */
@@ -203,6 +219,15 @@ static unsigned share_of(const void *arg, const char *peer)
                                          : atomic_load(&sv->address_max);
 }
 
+/* As dibs__http_haste_fn. */
+static unsigned haste_of(const void *arg, const char *peer)
+{
+    const dibs__serve *sv = arg;
+
+    return dibs__serve_nets_have(&sv->proxies, peer) ? 0
+                                                     : sv->opts->handshake_rate;
+}
+
 static dibs_status start_http(dibs__serve *sv, dibs_error *err)
 {
     dibs__http_opts http = {.routes = dibs__serve_routes,
@@ -213,10 +238,11 @@ static dibs_status start_http(dibs__serve *sv, dibs_error *err)
                             .gate = dibs__serve_gate_pass,
                             .sent = note_answer,
                             .base_path = sv->base[0] ? sv->base : NULL,
-                            .hosts = sv->opts->hosts,
+                            .hosts = sv->opts->hosts ? sv->opts->hosts : "",
                             .listeners = sv->listeners.items,
                             .listener_count = sv->listeners.count,
                             .crowd = share_of,
+                            .haste = haste_of,
                             .connections_max = sv->opts->connections_max,
                             .streams_max = sv->opts->streams_max,
                             .body_max = BODY_MAX};
@@ -224,18 +250,6 @@ static dibs_status start_http(dibs__serve *sv, dibs_error *err)
 
     dibs__serve_listeners_taken(&sv->listeners);
     return rc;
-}
-
-/* As dibs__serve_seen_fn: answers that wait for a change may have one. The server
- * is there from before the first picture until after the last. */
-static void wake_requests(void *arg, const dibs__serve_picture *before,
-                          const dibs__serve_picture *now)
-{
-    dibs__serve *sv = arg;
-
-    dibs__hub_seen(&sv->hub, before, now);
-    dibs__serve_feed_seen(sv, before, now);
-    dibs__http_wake(sv->http);
 }
 
 /* Any thread. */
@@ -247,6 +261,17 @@ static void ring_bell(void *arg)
     if (bell->server)
         dibs__http_wake(bell->server);
     pthread_mutex_unlock(&bell->mutex);
+}
+
+/* As dibs__serve_seen_fn: answers that wait for a change may have one. */
+static void wake_requests(void *arg, const dibs__serve_picture *before,
+                          const dibs__serve_picture *now)
+{
+    dibs__serve *sv = arg;
+
+    dibs__hub_seen(&sv->hub, before, now);
+    dibs__serve_feed_seen(sv, before, now);
+    ring_bell(&sv->bell);
 }
 
 static void hang_bell(dibs__serve_bell *bell, dibs__http_server *server)
@@ -324,6 +349,8 @@ static dibs_status start(dibs__serve *sv, dibs_error *err)
     if (rc == DIBS_OK)
         rc =
             dibs__serve_listeners_open(&sv->listeners, sv->opts, &sv->log, err);
+    if (rc == DIBS_OK)
+        show_first_token(sv);
     dibs__serve_look_listen(&sv->look, dibs__serve_history_seen, &sv->history);
     dibs__serve_look_listen(&sv->look, wake_requests, sv);
     sv->pulse.cl = sv->cl;
@@ -502,11 +529,14 @@ static void drain_requests(dibs__serve *sv)
 
 static void stop(dibs__serve *sv)
 {
-    dibs__serve_look_stop(&sv->look);
-    dibs__board_look_stop(&sv->board_look);
+    /* A look at a store that hangs ends while requests do, not before them. */
+    dibs__life_tell(&sv->look.life);
+    dibs__life_tell(&sv->board_look.life);
     hang_bell(&sv->bell, NULL);
     dibs__serve_listeners_unlink(&sv->listeners);
     dibs__http_stop(sv->http, sv->opts->drain_ms);
+    dibs__serve_look_stop(&sv->look);
+    dibs__board_look_stop(&sv->board_look);
     dibs__serve_listeners_fini(&sv->listeners);
     dibs__serve_look_fini(&sv->look);
     dibs__serve_viewer_stop(&sv->viewer);
@@ -527,6 +557,7 @@ static void stop(dibs__serve *sv)
     dibs__hub_fini(&sv->hub);
     if (sv->signal_fd >= 0)
         close(sv->signal_fd);
+    explicit_bzero(sv->first_token, sizeof(sv->first_token));
     dibs__serve_charts_fini(&sv->charts);
     dibs__told_fini(&sv->told);
     dibs__serve_history_fini(&sv->history);

@@ -95,6 +95,7 @@ typedef struct dibs__serve {
     int signal_fd;
     dibs__serve_listeners listeners;
     char tokens_path[4096];
+    char first_token[DIBS__SERVE_TOKEN_SIZE]; /* "": none was made just now */
 } dibs__serve;
 
 /* Asks the threads that all others need (vital.h); `http` NULL: but for the loop. False,

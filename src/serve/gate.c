@@ -21,6 +21,8 @@ enum { FORWARDED_MAX = 32 * 1024 };
 
 _Static_assert(sizeof(dibs__serve_caller) <= DIBS__HTTP_NOTE_MAX,
                "a caller fits into the note of an exchange");
+_Static_assert((int)DIBS__SERVE_WHO_MAX <= (int)DIBSX_QUOTA_NAME_SIZE,
+               "a caller has a quota of its own");
 
 void dibs__serve_gate_init(dibs__serve_gate *gate)
 {
@@ -243,33 +245,6 @@ bool dibs__serve_gate_still(dibs__http_exchange *ex)
            (int)caller.role >= dibs__http_need(ex);
 }
 
-bool dibs__serve_quota_take(dibs__serve_quota *all, const char *name,
-                            unsigned rate, dibsx_nsec now)
-{
-    const double most = 5.0 * rate;
-    dibs__serve_quota *own = all;
-
-    for (size_t i = 0; i < DIBS__SERVE_PEERS_MAX; i++) {
-        if (strcmp(all[i].name, name) == 0) {
-            own = &all[i];
-            break;
-        }
-        if (all[i].at < own->at)
-            own = &all[i];
-    }
-    if (strcmp(own->name, name) != 0) {
-        *own = (dibs__serve_quota){.left = most, .at = now};
-        snprintf(own->name, sizeof(own->name), "%s", name);
-    }
-    own->left += (double)(now - own->at) / (double)DIBSX_SEC * rate;
-    own->left = own->left < most ? own->left : most;
-    own->at = now;
-    if (own->left < 1)
-        return false;
-    own->left -= 1;
-    return true;
-}
-
 /* Requests of sessions have a limit of their own. */
 static bool
 look_at_rate(dibs__http_exchange *ex, const dibs__serve_caller *caller)
@@ -281,8 +256,7 @@ look_at_rate(dibs__http_exchange *ex, const dibs__serve_caller *caller)
 
     if (!rate || !caller->name[0] || !path ||
         strncmp(path, sessions, sizeof(sessions) - 1) == 0 ||
-        dibs__serve_quota_take(sv->gate.quotas, caller->name, rate,
-                               dibsx_now()))
+        dibsx_quota_take(sv->gate.quotas, caller->name, rate, dibsx_now()))
         return true;
     sv->gate.refused_rates++;
     dibs__http_set(ex, "Retry-After", "1");

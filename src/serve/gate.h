@@ -6,6 +6,7 @@
 #define DIBS_SERVE_GATE_H
 
 #include "base/clock.h"
+#include "base/quota.h"
 #include "base/rand.h"
 #include "http/exchange.h"
 #include "serve/token.h"
@@ -20,20 +21,13 @@ typedef struct dibs__serve_failures {
     dibsx_nsec until; /* they count until then */
 } dibs__serve_failures;
 
-/* Requests that a caller may make at once: they fill up with time. */
-typedef struct dibs__serve_quota {
-    char name[DIBS__SERVE_WHO_MAX];
-    double left;
-    dibsx_nsec at; /* when `left` was so much */
-} dibs__serve_quota;
-
 typedef struct dibs__serve_gate {
     pthread_mutex_t mutex; /* for the tokens */
     dibs__serve_tokens *tokens;
 
     /* Loop thread only. */
     dibs__serve_failures failures[DIBS__SERVE_PEERS_MAX];
-    dibs__serve_quota quotas[DIBS__SERVE_PEERS_MAX];
+    dibsx_quota quotas[DIBSX_QUOTAS]; /* of requests, by name */
     dibsx_prng request_ids; /* not secret; a state of 0: not seeded yet */
     uint64_t refused_tokens, refused_rates; /* any thread reads them roughly */
 } dibs__serve_gate;
@@ -67,12 +61,6 @@ const dibs__serve_caller *dibs__serve_caller_of(dibs__http_exchange *ex);
 /* Whether the caller of a stream may still have it: its token may have expired, or
  * been removed. */
 DIBS_MUST_CHECK bool dibs__serve_gate_still(dibs__http_exchange *ex);
-
-/* Takes one request off the quota of a name: `rate` a second, five times as many at
- * once. False: there is none left. Pure but for the record. */
-DIBS_MUST_CHECK bool
-dibs__serve_quota_take(dibs__serve_quota *all, const char *name, unsigned rate,
-                       dibsx_nsec now);
 
 /* Counts one more token that an address got wrong. True: the first in a minute. Pure but
  * for the record. */

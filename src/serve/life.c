@@ -38,7 +38,7 @@ dibs_status dibs__life_start(dibs__serve_life *life, void *(*main)(void *),
     return DIBS_OK;
 }
 
-void dibs__life_stop(dibs__serve_life *life)
+void dibs__life_tell(dibs__serve_life *life)
 {
     if (!life->runs)
         return;
@@ -46,6 +46,13 @@ void dibs__life_stop(dibs__serve_life *life)
     life->stop = true;
     pthread_cond_broadcast(&life->cond);
     pthread_mutex_unlock(&life->mutex);
+}
+
+void dibs__life_stop(dibs__serve_life *life)
+{
+    if (!life->runs)
+        return;
+    dibs__life_tell(life);
     pthread_join(life->thread, NULL);
     life->runs = false;
 }

@@ -29,6 +29,9 @@ DIBS_MUST_CHECK dibs_status dibs__life_start(dibs__serve_life *life,
                                              const char *what, dibs_error *err);
 void dibs__life_stop(dibs__serve_life *life);
 
+/* Tells the thread to stop, and does not wait for it. A stop must follow. */
+void dibs__life_tell(dibs__serve_life *life);
+
 /* From the beginning of a look to that of the next: `every_ms`, and so long that looks
  * take one part in twenty of the store's time at most. `rc` and `took_us` are of the look:
  * one that failed says nothing about how long the next one takes. */

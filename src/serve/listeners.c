@@ -312,6 +312,32 @@ dibs_status dibs__serve_listeners_open(dibs__serve_listeners *ls,
     return rc;
 }
 
+static bool write_url(const dibs__http_listener *at, char *out, size_t size)
+{
+    struct sockaddr_storage here = {.ss_family = AF_UNSPEC};
+    socklen_t len = sizeof(here);
+    char host[64], port[8];
+    bool v6;
+
+    if (getsockname(at->fd, (struct sockaddr *)&here, &len) != 0 ||
+        getnameinfo((struct sockaddr *)&here, len, host, sizeof(host), port,
+                    sizeof(port), NI_NUMERICHOST | NI_NUMERICSERV) != 0)
+        return false;
+    v6 = here.ss_family == AF_INET6;
+    return snprintf(out, size, "http%s://%s%s%s:%s", at->tls ? "s" : "",
+                    v6 ? "[" : "", host, v6 ? "]" : "", port) < (int)size;
+}
+
+bool dibs__serve_listeners_url(const dibs__serve_listeners *ls, char *out,
+                               size_t size)
+{
+    for (size_t i = 0; i < ls->count; i++) {
+        if (ls->items[i].kind == (int)DIBS__SERVE_AT_PORT)
+            return write_url(&ls->items[i], out, size);
+    }
+    return false;
+}
+
 void dibs__serve_listeners_taken(dibs__serve_listeners *ls)
 {
     ls->count = 0;

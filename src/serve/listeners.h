@@ -33,6 +33,11 @@ DIBS_MUST_CHECK dibs_status dibs__serve_listeners_open(
     dibs__serve_listeners *ls, const dibs__serve_opts *opts,
     dibs__serve_log *log, dibs_error *err);
 
+/* The first address for requests, as a browser has it: "http://127.0.0.1:3427". False:
+ * there is none. */
+DIBS_MUST_CHECK bool dibs__serve_listeners_url(const dibs__serve_listeners *ls,
+                                               char *out, size_t size);
+
 /* Forgets the sockets, which the server has taken. */
 void dibs__serve_listeners_taken(dibs__serve_listeners *ls);
 

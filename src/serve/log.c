@@ -2,7 +2,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "serve/log.h"
 #include "base/json.h"
-#include "base/text.h"
 #include <limits.h>
 #include <poll.h>
 #include <stdarg.h>
@@ -29,18 +28,28 @@ void dibs__serve_log_fini(dibs__serve_log *log)
     pthread_mutex_destroy(&log->mutex);
 }
 
-/* In quotes if it would not be one word; escaped as JSON has it. */
+/* One word, in ASCII. */
+static bool is_word(const char *text)
+{
+    const char *at = text;
+
+    while (*at > ' ' && *at < 0x7f && !strchr("=\"\\", *at))
+        at++;
+    return at > text && !*at && at - text < 256;
+}
+
+/* In quotes if it is not one word; escaped as JSON has it. */
 static void put_text(dibsx_buf *out, const char *key, const char *text)
 {
     dibsx_json js;
 
     dibsx_buf_printf(out, " %s=", key);
-    if (*text && !strpbrk(text, " =\"\\") && strspn(text, "\x7f") == 0 &&
-        strlen(text) < 256) {
-        dibsx_text_clean(out, text);
+    if (is_word(text)) {
+        dibsx_buf_puts(out, text);
         return;
     }
     dibsx_json_init(&js, out);
+    js.shown = true;
     dibsx_json_text(&js, text);
 }
 
@@ -64,6 +73,7 @@ put_json(dibsx_buf *out, const char *time, const char *level, const char *event,
     dibsx_json js;
 
     dibsx_json_init(&js, out);
+    js.shown = true;
     dibsx_json_open(&js, '{');
     dibsx_json_pair_text(&js, "time", time);
     dibsx_json_pair_text(&js, "level", level);

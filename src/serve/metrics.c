@@ -146,7 +146,8 @@ static const struct {
                                       "of them that stream."},
     [DIBS__SERVE_HTTP_REFUSED] = {"dibs_http_refused_total", "counter",
                                   "Connections that were refused since their "
-                                  "address had too many, or closed to make "
+                                  "address had too many, or began too many "
+                                  "handshakes of TLS, or closed to make "
                                   "room."},
     [DIBS__SERVE_SESSIONS] = {"dibs_sessions", "gauge",
                               "Sessions that are open."},

@@ -149,7 +149,13 @@ void dibs__serve_refuse_bound(dibs__http_exchange *ex, const dibs_error *err)
 void dibs__serve_problem_shape(dibsx_json *js, const void *arg, int status,
                                const char *message)
 {
-    put_problem(js, arg, status, find_status(status), message);
+    const dibs__serve *sv = arg;
+    const bool cancelled =
+        status == 503 && atomic_load(&sv->phase) == DIBS__SERVE_DRAINING;
+
+    put_problem(js, sv, status,
+                cancelled ? find_problem("cancelled") : find_status(status),
+                message);
 }
 
 dibsx_json *dibs__serve_refuse(dibs__http_exchange *ex, int status,

@@ -273,6 +273,8 @@ static void put_load(dibsx_buf *out, dibs__serve *sv)
     dibs__serve_metric_sample(out, DIBS__SERVE_HTTP_REFUSED, NULL,
                               "why=\"address\"", (double)load.crowded);
     dibs__serve_metric_sample(out, DIBS__SERVE_HTTP_REFUSED, NULL,
+                              "why=\"handshakes\"", (double)load.hasty);
+    dibs__serve_metric_sample(out, DIBS__SERVE_HTTP_REFUSED, NULL,
                               "why=\"room\"", (double)load.relieved);
 }
 

@@ -9,6 +9,7 @@
 #define OPERATE .need = DIBS__SERVE_OPERATE
 #define ADMIN   .need = DIBS__SERVE_ADMIN
 #define QUICK   .quick = true
+#define URGENT  .urgent = true
 
 /* The keys of its query: the name that a path with "~" leaves out (ask.h), and the
  * board of jobs, among others. */
@@ -24,7 +25,7 @@ const dibs__http_route dibs__serve_routes[] = {
     {"GET", "/livez", dibs__serve_get_livez, QUICK, ANYBODY},
     {"GET", "/readyz", dibs__serve_get_readyz, QUICK, ANYBODY,
      TAKES("verbose")},
-    {"GET", "/healthz", dibs__serve_get_healthz, ANYBODY},
+    {"GET", "/healthz", dibs__serve_get_healthz, URGENT, ANYBODY},
     {"GET", "/version", dibs__serve_get_version, QUICK, ANYBODY},
     {"GET", "/openapi.json", dibs__serve_get_openapi, QUICK, ANYBODY},
     {"GET", "/problems", dibs__serve_get_problems, QUICK, ANYBODY},
@@ -34,7 +35,7 @@ const dibs__http_route dibs__serve_routes[] = {
     {"GET", "/js/{file}", dibs__serve_get_js, QUICK, ANYBODY},
     {"GET", "/js/pages/{file}", dibs__serve_get_js_page, QUICK, ANYBODY},
     {"GET", "/vendor/{file}", dibs__serve_get_vendor, QUICK, ANYBODY},
-    {"GET", "/metrics", dibs__serve_get_metrics, READ},
+    {"GET", "/metrics", dibs__serve_get_metrics, URGENT, READ},
     {"GET", "/v1/whoami", dibs__serve_get_whoami, QUICK, READ},
     {"GET", "/v1/tokens", dibs__serve_get_tokens, QUICK, ADMIN},
     {"GET", "/v1/log-level", dibs__serve_get_log_level, QUICK, ADMIN},

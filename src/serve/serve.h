@@ -54,6 +54,7 @@ typedef struct dibs__serve_opts {
     const char *metrics_classes; /* "tenant:*:sync,user-*"; may be NULL */
     const char *trusted_proxies; /* "10.0.0.0/8,::1"; may be NULL */
     unsigned address_max;        /* connections of one address */
+    unsigned handshake_rate;     /* of one address, a second; 0: no limit */
     unsigned token_rate;         /* requests a second; 0: without limit */
     const char *base_path;       /* "/dibs"; NULL or "/": none */
     const char *hosts;  /* names of this server, with commas; may be NULL */

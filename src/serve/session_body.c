@@ -2,6 +2,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "serve/session_body.h"
 #include "base/fail.h"
+#include "base/text.h"
 #include "serve/session_machine.h"
 #include <inttypes.h>
 #include <stdio.h>
@@ -222,11 +223,8 @@ read_kind(const dibsx_json_node *node, void *out, dibs_error *err)
 static dibs_status
 read_member(const dibsx_json_node *node, void *out, dibs_error *err)
 {
-    bool fits = is_text(node, 63) && node->len > 0;
-
-    for (size_t i = 0; fits && i < node->len; i++)
-        fits = (unsigned char)node->text[i] >= ' ' && node->text[i] != 0x7f;
-    if (!fits)
+    if (!is_text(node, 63) || node->len == 0 ||
+        dibsx_text_flaw(node->text, node->len))
         return bad(node, "a text of 1 to 63 bytes without control characters",
                    err);
     ((dibs__lease_request *)out)->member = node->text;

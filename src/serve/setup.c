@@ -113,10 +113,10 @@ write_token(const char *path, const char *token, dibs_error *err)
                                 "cannot write %s: %s", path, strerror(number));
 }
 
-dibs_status dibs__serve_setup_first(const char *path, char *made_path,
-                                    size_t size, dibs_error *err)
+dibs_status
+dibs__serve_setup_first(const char *path, char *made_path, size_t size,
+                        char token[DIBS__SERVE_TOKEN_SIZE], dibs_error *err)
 {
-    char token[DIBS__SERVE_TOKEN_SIZE];
     size_t len = strlen(path);
     dibs_status rc;
 
@@ -126,7 +126,6 @@ dibs_status dibs__serve_setup_first(const char *path, char *made_path,
                                err);
     if (rc == DIBS_OK)
         rc = write_token(made_path, token, err);
-    explicit_bzero(token, sizeof(token));
     return rc;
 }
 

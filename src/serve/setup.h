@@ -28,10 +28,9 @@ DIBS_MUST_CHECK dibs_status dibs__serve_setup_load(const char *path,
 dibs_status dibs__serve_setup_missing(const char *path, dibs_error *err);
 
 /* Makes a token file with one admin token, which is written beside it, for the first
- * start. *made_path is where. */
-DIBS_MUST_CHECK dibs_status dibs__serve_setup_first(const char *path,
-                                                    char *made_path,
-                                                    size_t size,
-                                                    dibs_error *err);
+ * start. *made_path is where; `token` is for the caller to erase. */
+DIBS_MUST_CHECK dibs_status
+dibs__serve_setup_first(const char *path, char *made_path, size_t size,
+                        char token[DIBS__SERVE_TOKEN_SIZE], dibs_error *err);
 
 #endif

@@ -177,6 +177,7 @@ static void names_are_checked(void **state)
     CHECK(DIBS_INVALID, dibs_lock_new(cl, "", NULL, &lock, err));
     CHECK(DIBS_INVALID, dibs_lock_new(cl, NULL, NULL, &lock, err));
     CHECK(DIBS_INVALID, dibs_lock_new(cl, "a\nb", NULL, &lock, err));
+    CHECK(DIBS_INVALID, dibs_lock_new(cl, "a\xC2\x9B", NULL, &lock, err));
     assert_null(lock);
     dibs_close(cl);
 }

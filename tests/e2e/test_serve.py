@@ -4,6 +4,8 @@ import concurrent.futures
 import contextlib
 import json
 import os
+import pty
+import select
 import shutil
 import signal
 import socket
@@ -617,6 +619,22 @@ class Lives(unittest.TestCase):
             code, said = self.check(daemon, "--config", path)
             self.assertEqual((code, why in said), (78, True), said)
 
+    def test_a_drain_does_not_wait_for_a_look(self):
+        """The store hangs for longer than anybody waits: requests have the time that they are promised, from the signal on."""
+        folder = tempfile.mkdtemp(prefix="dibs-hung-")
+        self.addCleanup(shutil.rmtree, folder)
+        daemon = self.start("--start-wait", "0s", "--store-timeout", "10m",
+                            url=f"fault+sqlite:{folder}/store.db?step=list&delay_ms=600000")
+        daemon.process.terminate()
+
+        def refused():
+            with socket.socket() as sock:
+                return sock.connect_ex(("127.0.0.1", daemon.port)) != 0
+
+        wait_until(refused, "the end of new connections")
+        daemon.process.kill()
+        daemon.process.wait()
+
     def test_first_start(self):
         daemon = self.start()
         log = daemon.folder + "/first.log"
@@ -638,6 +656,34 @@ class Lives(unittest.TestCase):
         port = int(said().split("port=")[1].split()[0])
         daemon.port, daemon.tokens["first"] = port, token
         self.assertEqual(daemon.get("/v1/whoami", role="first").json["role"], "admin")
+
+    def test_first_start_on_a_terminal(self):
+        """It shows the address that signs in, once. The log, which may be kept, has no token."""
+        folder = tempfile.mkdtemp(prefix="dibs-first-")
+        self.addCleanup(shutil.rmtree, folder)
+        words = [DIBS, "serve", "--listen", "127.0.0.1:0", "--base-path", "/dibs", "--look-every", "100ms"]
+        env = {"HOME": folder, "XDG_STATE_HOME": folder, "DIBS_URL": f"sqlite:{folder}/store.db"}
+        starts = []
+        for _ in range(2):
+            terminal, side = pty.openpty()
+            self.addCleanup(os.close, terminal)
+            process = subprocess.Popen(words, stderr=side, env=env)
+            self.addCleanup(process.wait)
+            self.addCleanup(process.kill)
+            os.close(side)
+            shown = ""
+            while "event=ready" not in shown:
+                self.assertTrue(select.select([terminal], [], [], PATIENCE)[0], shown)
+                shown += os.read(terminal, 4096).decode()
+            process.terminate()
+            process.wait(PATIENCE)
+            starts.append(shown)
+        with open(folder + "/dibs/serve.token", encoding="utf-8") as file:
+            token = file.read().strip()
+        port = starts[0].split("port=")[1].split()[0]
+        self.assertEqual([line for line in starts[0].splitlines() if token in line],
+                         [f"dibs: the dashboard, signed in as admin: http://127.0.0.1:{port}/dibs/#token={token}"])
+        self.assertNotIn("#token", starts[1])
 
 
 if __name__ == "__main__":

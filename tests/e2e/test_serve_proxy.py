@@ -41,7 +41,9 @@ http {
         listen 127.0.0.1:PORT;
         location / {
             proxy_pass http://127.0.0.1:DAEMON;
+            proxy_set_header Host $http_host;
             proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;
+            proxy_set_header Forwarded "";
         }
     }
 }
@@ -58,6 +60,7 @@ defaults
     compression type text/event-stream application/json
 frontend clients
     bind 127.0.0.1:PORT
+    http-request del-header Forwarded
     default_backend daemons
 backend daemons
     server daemon 127.0.0.1:DAEMON
@@ -88,6 +91,7 @@ class Proxied:
     """Tests of one proxy, which `command` starts."""
 
     config = ""
+    options = ("--hosts", "dibs.example.org", "--trusted-proxies", "127.0.0.1")
 
     def setUp(self):
         super().setUp()
@@ -180,6 +184,16 @@ class Proxied:
                 self.assertEqual(stream.next("locks")[1]["changed"][0]["name"], name)
                 self.daemon.dibs("release", name, "--token", token)
                 self.assertEqual(stream.next("locks")[1]["removed"], [name])
+
+    def test_a_page_that_changes_something(self):
+        """The browser says whose page it is by the name that it knows, and the proxy has TLS or has not."""
+        for scheme in ("http", "https"):
+            connection = self.connect()
+            connection.request("PUT", "/v1/state/" + self.name(), body=b"x", headers={
+                "Host": "dibs.example.org", "Origin": scheme + "://dibs.example.org", "Sec-Fetch-Site": "same-origin",
+                "Authorization": "Bearer " + self.daemon.tokens["operate"]})
+            answer = connection.getresponse()
+            self.assertEqual(answer.status, 200, answer.read())
 
     def test_session(self):
         """Requests, a long poll and the stream of a session, all of them through the proxy."""

@@ -652,7 +652,8 @@ class Moves(ClientCase):
 
     def test_clients(self):
         """A daemon is killed, the next is drained: no client loses its lock. Then the lock is broken."""
-        clients = {kind: self.client(kind, kind) for kind in KINDS}
+        command = ("sh", "-c", 'exec 3<&0; cat <&3 & echo "$$ $DIBS_FENCE $!"; exec cat')
+        clients = {kind: self.client(kind, kind, command) for kind in KINDS}
         begun = {kind: client.stdout.readline().split() for kind, client in clients.items()}
         fences = {kind: int(words[1]) for kind, words in begun.items()}
         self.assertEqual(fences, {kind: self.fence_of(kind) for kind in KINDS})
@@ -672,6 +673,7 @@ class Moves(ClientCase):
             self.daemon.dibs("break", kind, "--force", "--yes", "--reason", "test")
             self.assertEqual(clients[kind].wait(PATIENCE), 75, kind)
         for kind in KINDS:
+            wait_until(lambda child=int(begun[kind][2]): not alive(child), f"the end of the child of the command of {kind}")
             self.assertEqual(rivals[kind].wait(PATIENCE), 0, kind)
 
 

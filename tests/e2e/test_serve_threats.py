@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: MIT
 import json
 import os
+import re
 import resource
 import socket
 import time
@@ -130,10 +131,11 @@ class Threats(ServeCase):
         self.assertEqual(self.daemon.get("/v1/locks", query={"q": "x" * 9000}).status, 200)
 
     def test_names_end_no_line_of_the_log(self):
-        self.assert_problem(self.daemon.post("/v1/breakers/~/trip", {}, query={"name": "a\nb"}), 400, "invalid")
+        for control in ("\n", "\x1b", "\x7f", "\u0085", "\u009b"):
+            for body, query in (({}, {"name": f"a{control}b"}), ({"reason": f"a{control}b"}, {"name": "a"})):
+                self.assert_problem(self.daemon.post("/v1/breakers/~/trip", body, query=query), 400, "invalid")
         name = "a{\u202e\u2028\"x"
         reasons = ("two\\nlines", '","who":"nobody', "\u2028\u202eback")
-        self.assert_problem(self.daemon.post("/v1/breakers/a/trip", {"reason": "two\nlines \x1b[31m"}), 400, "invalid")
         for reason in reasons:
             tripped = self.daemon.post("/v1/breakers/~/trip", {"reason": reason}, query={"name": name})
             self.assertEqual(tripped.status, 204, tripped.text)
@@ -142,7 +144,7 @@ class Threats(ServeCase):
             raw = file.read()
         for line in raw.decode().split("\n")[:-1]:
             self.assertIsInstance(json.loads(line), dict, line)
-        self.assertFalse(set(raw) & (set(range(32)) - {10} | {127}), "control characters in the log")
+        self.assertEqual(re.findall("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]", raw.decode()), [])
         self.assertEqual({line["who"] for line in self.daemon.log() if line["event"] == "audit"}, {"admin"})
 
     def test_nothing_shows_a_secret(self):

@@ -143,6 +143,21 @@ class Tls(unittest.TestCase):
             context.minimum_version = context.maximum_version = version
             self.assertEqual(ask_on(self.connect(context), "GET", "/livez").status, 200)
 
+    def test_handshakes_of_one_address(self):
+        own = self.connect()
+
+        def refused():
+            page = ask_on(own, "GET", "/metrics", self.daemon.tokens["read"]).text
+            return int(page.split('dibs_http_refused_total{why="handshakes"} ')[1].split()[0])
+
+        self.assertEqual(refused(), 0)
+        # More than may begin at once, sooner than they are allowed anew.
+        for _ in range(1000):
+            socket.create_connection(("127.0.0.1", self.daemon.port), PATIENCE, source_address=("127.0.0.9", 0)).close()
+        wait_until(refused, "the end of the quota")
+        # Others go on.
+        self.assertEqual(ask_on(self.connect(), "GET", "/livez").status, 200)
+
     def test_client_certificates(self):
         who = ask_on(self.connect(self.context("client")), "GET", "/v1/whoami")
         self.assertEqual((who.json["name"], who.json["role"]), ("operate", "operate"))

@@ -263,6 +263,7 @@ static const dibs__http_route routes[] = {
     {"GET", "/surge", get_surge, .quick = true},
     {"GET", "/other-mind", get_other_mind, .quick = false},
     {"GET", "/quick", get_quick, .quick = true},
+    {"GET", "/urgent", get_quick, .urgent = true},
     {"GET", "/params/{a}/{b}", get_params, .quick = false},
     {"POST", "/json", post_json, .quick = false},
     {"GET", "/wait", get_wait, .quick = false},
@@ -311,6 +312,25 @@ void world_let_go(http_world *wd)
     pthread_mutex_lock(&wd->mutex);
     wd->let_go = true;
     pthread_cond_broadcast(&wd->cond);
+    pthread_mutex_unlock(&wd->mutex);
+}
+
+bool world_count_in(dibs__http_exchange *ex)
+{
+    http_world *wd = dibs__http_arg(ex);
+
+    pthread_mutex_lock(&wd->mutex);
+    wd->asked++;
+    pthread_cond_broadcast(&wd->cond);
+    pthread_mutex_unlock(&wd->mutex);
+    return true;
+}
+
+void world_await_asked(http_world *wd, int count)
+{
+    pthread_mutex_lock(&wd->mutex);
+    while (wd->asked < count)
+        pthread_cond_wait(&wd->cond, &wd->mutex);
     pthread_mutex_unlock(&wd->mutex);
 }
 

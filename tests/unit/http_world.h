@@ -19,6 +19,7 @@ typedef struct http_world {
     pthread_cond_t cond;
     int inside;  /* functions of GET /wait that have begun */
     bool let_go; /* ... and may end */
+    int asked;   /* requests that world_count_in() let pass */
     int posts;   /* functions of POST /json that were called */
     int freed;   /* answers of GET /owned that were freed */
 
@@ -37,6 +38,11 @@ void world_stop(http_world *wd, int64_t grace_ms);
 /* Waits until so many are inside GET /wait; lets them all go. */
 void world_await_inside(http_world *wd, int count);
 void world_let_go(http_world *wd);
+
+/* As a gate that lets all pass; waits until so many have come by: the pool has them, or
+ * their answer is on its way, before the server hears of anything later. */
+bool world_count_in(dibs__http_exchange *ex);
+void world_await_asked(http_world *wd, int count);
 
 /* Streams that begin from now on may be silent for so long. */
 void world_set_idle(http_world *wd, int64_t idle_ms);

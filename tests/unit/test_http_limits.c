@@ -384,6 +384,40 @@ static void test_slow_body_makes_room(void **state)
                        true);
 }
 
+/* Requests that wait for a thread have a bound. Urgent ones do not wait for the others. */
+static void test_many_requests_at_once(void **state)
+{
+    enum { THREADS = 3, WAITING = 256, OPEN = THREADS + WAITING };
+    char value[16];
+    int fds[OPEN];
+    http_world wd;
+    reply rp;
+
+    (void)state;
+    world_start(&wd, (dibs__http_opts){.threads_max = THREADS,
+                                       .connections_max = 2 * OPEN,
+                                       .gate = world_count_in});
+    for (int i = 0; i < OPEN; i++) {
+        fds[i] = client_open(&wd);
+        client_send(fds[i], GET("/wait"));
+        if (i + 1 <= THREADS)
+            world_await_inside(&wd, i + 1);
+    }
+    world_await_asked(&wd, OPEN);
+    ask(&wd, GET("/wait"), &rp);
+    assert_int_equal(rp.status, 503);
+    assert_true(reply_header(&rp, "Retry-After", value, sizeof(value)));
+    assert_string_equal(value, "1");
+    assert_int_equal(status_of(&wd, GET("/urgent")), 200);
+    world_let_go(&wd);
+    for (int i = 0; i < OPEN; i++) {
+        client_read(fds[i], &rp);
+        assert_int_equal(rp.status, 200);
+        close(fds[i]);
+    }
+    stop_in_good_health(&wd);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -398,6 +432,7 @@ int main(void)
         cmocka_unit_test(test_crowd_of_one_address),
         cmocka_unit_test(test_slow_head_makes_room),
         cmocka_unit_test(test_slow_body_makes_room),
+        cmocka_unit_test(test_many_requests_at_once),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -194,6 +194,43 @@ static void pages_of_others_are_refused(void **state)
     world_stop(&wd, 1000);
 }
 
+static void
+say(const http_world *wd, const char *headers, int status, const char *words)
+{
+    char request[512];
+    reply rp;
+
+    snprintf(request, sizeof(request),
+             "POST /json HTTP/1.1\r\n%sContent-Length: 0\r\n\r\n", headers);
+    ask(wd, request, &rp);
+    assert_int_equal(rp.status, status);
+    if (!strstr(rp.body, words))
+        fail_msg("%s: %s", request, rp.body);
+}
+
+/* A proxy that puts its own Host makes a page of this server one of another. */
+static void a_refusal_says_what_the_proxy_must_do(void **state)
+{
+    static const char proxied[] = "Host: 127.0.0.1:3427\r\n"
+                                  "Origin: https://dibs.example\r\n"
+                                  "Sec-Fetch-Site: same-origin\r\n";
+    static const char other[] = "Host: 127.0.0.1:3427\r\n"
+                                "Origin: https://evil.example\r\n"
+                                "Sec-Fetch-Site: cross-site\r\n";
+    http_world wd;
+
+    (void)state;
+    world_start(&wd, (dibs__http_opts){.hosts = ""});
+    say(&wd, proxied, 403, "must pass Host on, and --hosts must name it");
+    say(&wd, other, 403, "A web page of another origin");
+    say(&wd, "Host: dibs.example\r\n", 421, "with this host in --hosts");
+    world_stop(&wd, 1000);
+    world_start(&wd, (dibs__http_opts){.hosts = NULL});
+    say(&wd, proxied, 403, "A web page of another origin");
+    say(&wd, "Host: dibs.example\r\n", 421, "listens on.");
+    world_stop(&wd, 1000);
+}
+
 /* A page may send these three types, or none, without being asked first. */
 static void a_body_says_what_it_is(void **state)
 {
@@ -236,6 +273,7 @@ int main(void)
         cmocka_unit_test(a_mapped_address_is_the_one_of_ipv4),
         cmocka_unit_test(hosts_by_name_are_whole_words),
         cmocka_unit_test(pages_of_others_are_refused),
+        cmocka_unit_test(a_refusal_says_what_the_proxy_must_do),
         cmocka_unit_test(a_body_says_what_it_is),
     };
 

@@ -473,6 +473,47 @@ static void test_stop(void **state)
     close(part);
 }
 
+static void *stop_soon_main(void *arg)
+{
+    world_stop(arg, 100);
+    return NULL;
+}
+
+/* A function that runs is waited for, however long. Requests behind it are answered
+ * before it has ended. */
+static void test_stop_with_requests_in_the_queue(void **state)
+{
+    int running, queued[6];
+    pthread_t thread;
+    http_world wd;
+    reply rp;
+
+    (void)state;
+    world_start(&wd,
+                (dibs__http_opts){.threads_max = 1, .gate = world_count_in});
+    running = client_open(&wd);
+    client_send(running, GET("/wait"));
+    world_await_inside(&wd, 1);
+    for (size_t i = 0; i < COUNT_OF(queued); i++) {
+        queued[i] = client_open(&wd);
+        client_send(queued[i], GET("/wait"));
+    }
+    world_await_asked(&wd, 1 + (int)COUNT_OF(queued));
+    assert_int_equal(pthread_create(&thread, NULL, stop_soon_main, &wd), 0);
+    for (size_t i = 0; i < COUNT_OF(queued); i++) {
+        client_read(queued[i], &rp);
+        assert_int_equal(rp.status, 503);
+        assert_non_null(strstr(rp.body, "has not begun this request"));
+        close(queued[i]);
+    }
+    assert_int_equal(wd.inside, 1);
+    world_let_go(&wd);
+    client_read(running, &rp);
+    assert_int_equal(rp.status, 200);
+    pthread_join(thread, NULL);
+    close(running);
+}
+
 static void test_stop_without_patience(void **state)
 {
     http_world wd;
@@ -524,6 +565,7 @@ int main(void)
         cmocka_unit_test(test_a_loop_that_stands_still_is_seen),
         cmocka_unit_test(test_gate_and_base_path),
         cmocka_unit_test(test_stop),
+        cmocka_unit_test(test_stop_with_requests_in_the_queue),
         cmocka_unit_test(test_stop_without_patience),
         cmocka_unit_test(test_a_port_that_is_taken),
     };

@@ -106,6 +106,16 @@ static void strings_are_escaped(void **state)
     }
 }
 
+static void what_no_screen_may_show_is_escaped(void **state)
+{
+    fixture *fx = *state;
+
+    fx->js.shown = true;
+    dibsx_json_text(&fx->js, "\x7f\xC2\x9B\xC2\xA0\xE2\x80\xAE\xE2\x82\xAC");
+    assert_string_equal(dibsx_buf_text(&fx->buf),
+                        "\"\\u007f\\u009b\xC2\xA0\\u202e\xE2\x82\xAC\"");
+}
+
 static void bad_bytes_are_replaced(void **state)
 {
     static const struct {
@@ -239,6 +249,7 @@ int main(void)
         WITH_FIXTURE(objects_and_arrays_nest),
         WITH_FIXTURE(numbers_are_exact),
         WITH_FIXTURE(strings_are_escaped),
+        WITH_FIXTURE(what_no_screen_may_show_is_escaped),
         WITH_FIXTURE(bad_bytes_are_replaced),
         WITH_FIXTURE(every_pair_of_bytes),
         WITH_FIXTURE(random_bytes_near_the_edges),

@@ -23,6 +23,7 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 /* SHA-256 of "abc". */
 #define ABC "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
@@ -897,25 +898,68 @@ static void test_headers_that_differ_name_the_proxy(void **state)
 
 static void test_quota(void **state)
 {
-    static dibs__serve_quota quotas[DIBS__SERVE_PEERS_MAX];
+    static dibsx_quota quotas[DIBSX_QUOTAS];
     dibsx_nsec now = 1000 * DIBSX_SEC;
     char name[16];
     int done = 0;
 
     (void)state;
-    while (dibs__serve_quota_take(quotas, "a", 2, now))
+    while (dibsx_quota_take(quotas, "a", 2, now))
         done++;
     assert_int_equal(done, 10);
-    assert_true(dibs__serve_quota_take(quotas, "b", 2, now));
+    assert_true(dibsx_quota_take(quotas, "b", 2, now));
     now += DIBSX_SEC;
-    assert_true(dibs__serve_quota_take(quotas, "a", 2, now));
-    assert_true(dibs__serve_quota_take(quotas, "a", 2, now));
-    assert_false(dibs__serve_quota_take(quotas, "a", 2, now));
+    assert_true(dibsx_quota_take(quotas, "a", 2, now));
+    assert_true(dibsx_quota_take(quotas, "a", 2, now));
+    assert_false(dibsx_quota_take(quotas, "a", 2, now));
     /* More names than there are records: the one that was used longest ago goes. */
     for (int i = 0; i < DIBS__SERVE_PEERS_MAX; i++) {
         snprintf(name, sizeof(name), "n%d", i);
-        assert_true(dibs__serve_quota_take(quotas, name, 2, ++now));
+        assert_true(dibsx_quota_take(quotas, name, 2, ++now));
     }
+}
+
+static void read_log(bool json, const char *text, char *out, size_t size)
+{
+    dibs__serve_log log;
+    int ends[2];
+    ssize_t got;
+
+    assert_int_equal(pipe(ends), 0);
+    dibs__serve_log_init(&log, json);
+    log.fd = ends[1];
+    dibs__serve_say(&log, DIBS_LOG_INFO, "audit",
+                    DIBS__SERVE_FACTS({"target", text, 0}), "%s", text);
+    got = read(ends[0], out, size - 1);
+    assert_true(got > 0);
+    out[got] = '\0';
+    dibs__serve_log_fini(&log);
+    close(ends[0]);
+    close(ends[1]);
+}
+
+/* C0, DEL, C1, an override of the direction and the end of a line; the rest as it is. */
+static void no_text_drives_a_terminal_from_the_log(void **state)
+{
+    static const char text[] = "\033\x7F\xC2\x9B\xE2\x80\xAE\xE2\x80\xA8"
+                               "\xC3\xA9";
+    static const char shown[] = "\"\\u001b\\u007f\\u009b\\u202e\\u2028\xC3"
+                                "\xA9\"";
+    char line[1024], expected[128];
+
+    (void)state;
+    read_log(false, text, line, sizeof(line));
+    snprintf(expected, sizeof(expected), " target=%s message=%s\n", shown,
+             shown);
+    assert_non_null(strstr(line, expected));
+    read_log(true, text, line, sizeof(line));
+    snprintf(expected, sizeof(expected), ",\"target\":%s,\"message\":%s}\n",
+             shown, shown);
+    assert_non_null(strstr(line, expected));
+    read_log(false, "plain", line, sizeof(line));
+    assert_non_null(strstr(line, " target=plain message=plain\n"));
+    read_log(false, "a=\"b\"", line, sizeof(line));
+    assert_non_null(strstr(line, " target=\"a=\\\"b\\\"\" "));
 }
 
 int main(void)
@@ -923,6 +967,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lists_find_who_holds),
         cmocka_unit_test(lists_may_be_empty),
+        cmocka_unit_test(no_text_drives_a_terminal_from_the_log),
         cmocka_unit_test(test_networks),
         cmocka_unit_test(test_only_trusted_proxies_name_their_clients),
         cmocka_unit_test(test_headers_that_differ_name_the_proxy),

@@ -50,8 +50,30 @@ static void test_what_drives_a_terminal_is_replaced(void **state)
     check_clean("\xC2\x9B"
                 "31m \xC2\xA0",
                 "?31m \xC2\xA0");
+    check_clean("\xE2\x80\xA7\xE2\x80\xA8\xE2\x80\xAE\xE2\x80\xAF",
+                "\xE2\x80\xA7??\xE2\x80\xAF");
+    check_clean("\xE2\x81\xA5\xE2\x81\xA6\xE2\x81\xA9\xE2\x81\xAA",
+                "\xE2\x81\xA5??\xE2\x81\xAA");
     check_clean("\xE2\x9C", "??");
     check_clean("\xED\xA0\x80.", "???.");
+}
+
+static bool is_line(const char *text)
+{
+    return !dibsx_text_flaw(text, strlen(text));
+}
+
+static void test_lines_have_no_control_characters(void **state)
+{
+    (void)state;
+    assert_true(is_line("plain \xE2\x9C\x93 text"));
+    assert_true(is_line("\xC2\xA0\xE2\x80\xAE"));
+    assert_false(is_line("two\nlines"));
+    assert_false(is_line("\x7F"));
+    assert_false(is_line("csi \xC2\x9B"
+                         "31m"));
+    assert_false(is_line("\x9B"));
+    assert_false(is_line("\xC2"));
 }
 
 static void test_words(void **state)
@@ -71,6 +93,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_lengths),
         cmocka_unit_test(test_words),
+        cmocka_unit_test(test_lines_have_no_control_characters),
         cmocka_unit_test(test_what_drives_a_terminal_is_replaced),
     };
 
