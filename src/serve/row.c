@@ -154,7 +154,7 @@ static uint32_t mix_text(uint32_t hash, const char *text, size_t max)
     return hash * UINT32_C(16777619);
 }
 
-/* What a row shows of a party, but for its times. */
+/* A hash of all that a row shows of a party, but for its times. */
 static uint32_t party_hash(const dibs_party *party, uint32_t hash)
 {
     const uint32_t flags = (party->stale ? 1U : 0U) | (party->claim ? 2U : 0U) |

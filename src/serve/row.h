@@ -20,8 +20,8 @@ void dibs__serve_row_json(dibsx_json *js, const dibs_lease_info *info,
 typedef void dibs__serve_row_fn(dibsx_json *js, const dibs_lease_info *info,
                                 int64_t since_ms, size_t parties_max);
 
-/* `"<highest fence>-<waiters>-<holders>-<hash>"`, or `"free"` for NULL. Whatever the row
- * shows changes the hash, but for the times: a holder that becomes shared keeps its fence. */
+/* `"<highest fence>-<waiters>-<holders>-<hash>"`, or `"free"` for NULL. All that the
+ * row shows, but for its times, is in the hash: a holder that becomes shared keeps its fence. */
 enum { DIBS__SERVE_ETAG_MAX = 80 };
 void dibs__serve_row_etag(const dibs_lease_info *info,
                           char out[DIBS__SERVE_ETAG_MAX]);

@@ -4,13 +4,13 @@
 //
 // Compiled by test_raii.sh with every compiler and standard that there is.
 // SPDX-License-Identifier: MIT
+#include "starve.hpp"
 #include <dibs/dibs.hpp>
 
 #include <atomic>
 #include <cstdlib>
 #include <dlfcn.h>
 #include <iostream>
-#include <new>
 #include <stdexcept>
 #include <thread>
 #include <type_traits>
@@ -34,55 +34,6 @@ static_assert(std::is_nothrow_move_constructible<dibs::lock>::value,
 static_assert(std::is_move_assignable<dibs::multi>::value, "a set is moved");
 static_assert(!std::is_copy_constructible<dibs::client>::value,
               "a client is not copied");
-
-// The memory of this program, which ends when a test says so; the library has its own.
-static thread_local int news_left = -1; // negative: without end
-
-void *operator new(std::size_t size)
-{
-    void *made = news_left == 0 ? nullptr : std::malloc(size ? size : 1);
-
-    if (!made)
-        throw std::bad_alloc();
-    if (news_left > 0)
-        news_left--;
-    return made;
-}
-
-void operator delete(void *made) noexcept
-{
-    std::free(made);
-}
-
-void operator delete(void *made, std::size_t) noexcept
-{
-    std::free(made);
-}
-
-// Whether the call throws for want of memory, of which it has so much.
-template <typename Fn> static bool lacks_memory(int news, Fn fn)
-{
-    bool lacked = false;
-
-    news_left = news;
-    try {
-        fn();
-    } catch (const std::bad_alloc &) {
-        lacked = true;
-    }
-    news_left = -1;
-    return lacked;
-}
-
-// Calls it with ever more memory until it has enough. How often it had not.
-template <typename Fn> static int starve(Fn fn)
-{
-    int news = 0;
-
-    while (lacks_memory(news, fn))
-        news++;
-    return news;
-}
 
 // Functions of the library that this program stands in front of.
 template <typename Fn> static Fn *behind(Fn *, const char *name)
