@@ -124,7 +124,9 @@ class Jobs(ServeCase):
         self.assertIsNone(rest["next"])
         for query, wanted in [({"q": "says"}, ["hello"]), ({"prefix": "s"}, ["slow"]), ({"status": "on demand", "prefix": "f"}, ["fails"]),
                               ({"set": "other"}, [])]:
-            self.assertEqual([job["name"] for job in self.daemon.get("/v1/jobs", query=query).json["items"]], wanted, query)
+            # A run that has just ended is in the daemon's look for a moment.
+            wait_until(lambda query=query, wanted=wanted: [job["name"] for job in self.daemon.get("/v1/jobs", query=query).json["items"]] == wanted,
+                       f"{wanted} for {query}")
         self.assertEqual(self.daemon.get("/v1/jobs", query={"sort": "next"}).json["items"][0]["name"], "often")
         self.assert_problem(self.daemon.get("/v1/jobs", query={"sort": "size"}), 400, "invalid")
         # A job that has run since a part was answered is elsewhere now; those behind its old place still come.
