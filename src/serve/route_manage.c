@@ -88,10 +88,11 @@ void dibs__serve_post_yield(dibs__http_exchange *ex)
         (void)dibs__serve_fail(ex, &err);
 }
 
-dibs_status
-dibs__serve_break_lease(dibs__http_exchange *ex, const char *action,
-                        const char *name, uint64_t fence, const char *reason,
-                        uint32_t *broken, dibs_error *err)
+/* In the store of `cl`. */
+static dibs_status
+break_lease(dibs__http_exchange *ex, dibs_client *cl, const char *action,
+            const char *name, uint64_t fence, const char *reason,
+            uint32_t *broken, dibs_error *err)
 {
     dibs__serve *sv = dibs__http_arg(ex);
     char cause[DIBS__CHANGE_CAUSE_MAX];
@@ -104,12 +105,22 @@ dibs__serve_break_lease(dibs__http_exchange *ex, const char *action,
     if (rc != DIBS_OK)
         return rc;
     dibs__serve_audit_cause(ex, reason, cause);
-    rc = dibs_lease_break(sv->cl, name, fence, cause, &count, err);
+    rc = dibs_lease_break(cl, name, fence, cause, &count, err);
     dibs__serve_counts_broken(&sv->counts, action, count);
     if (broken)
         *broken = count;
     dibs__serve_audit_broken(ex, action, name, fence, reason, rc);
     return rc;
+}
+
+dibs_status
+dibs__serve_break_lease(dibs__http_exchange *ex, const char *action,
+                        const char *name, uint64_t fence, const char *reason,
+                        uint32_t *broken, dibs_error *err)
+{
+    const dibs__serve *sv = dibs__http_arg(ex);
+
+    return break_lease(ex, sv->cl, action, name, fence, reason, broken, err);
 }
 
 void dibs__serve_post_break(dibs__http_exchange *ex)
@@ -228,23 +239,37 @@ static bool look_away(const dibs_lease_info *info, void *arg)
     return false;
 }
 
-/* The name of a lock that a path names. The lock of a sweep has a prefix of its own. A path
- * may leave it out, but a lock of that very name comes first. */
-static dibs_status
-find_lock(const dibs__serve *sv, const char **name,
-          char sweep_name[DIBS_NAME_MAX + 1], dibs_error *err)
+/* A lock that a path names, and the store that has it. */
+typedef struct admin_lock {
+    dibs_client *cl;
+    const char *name;
+    char sweep_name[DIBS_NAME_MAX + 1];
+} admin_lock;
+
+/* The lock of a sweep is in the store of the jobs, under a prefix of its own. A path may
+ * leave that out, but a lock of that very name comes first. */
+static dibs_status find_lock(const dibs__serve *sv, const char *name,
+                             admin_lock *out, dibs_error *err)
 {
+    const size_t len = strlen(sv->opts->sweep_prefix);
     dibs_status rc;
 
-    *name = strip_prefix(sv, *name);
-    if (!dibs__sweep_is_name(*name))
+    out->cl = sv->cl;
+    out->name = strip_prefix(sv, name);
+    if (len && strncmp(out->name, sv->opts->sweep_prefix, len) == 0 &&
+        dibs__sweep_is_name(out->name + len)) {
+        out->cl = sv->data;
         return DIBS_OK;
-    rc = dibs_lease_show(sv->cl, *name, look_away, NULL, err);
+    }
+    if (!dibs__sweep_is_name(out->name))
+        return DIBS_OK;
+    rc = dibs_lease_show(sv->cl, out->name, look_away, NULL, err);
     if (rc != DIBS_NOTFOUND)
         return rc;
-    (void)snprintf(sweep_name, DIBS_NAME_MAX + 1, "%s%s",
-                   sv->opts->sweep_prefix, *name);
-    *name = sweep_name;
+    (void)snprintf(out->sweep_name, sizeof(out->sweep_name), "%s%s",
+                   sv->opts->sweep_prefix, out->name);
+    out->name = out->sweep_name;
+    out->cl = sv->data;
     return DIBS_OK;
 }
 
@@ -281,17 +306,17 @@ void dibs__serve_get_admin_lock(dibs__http_exchange *ex)
 {
     dibs__serve *sv = dibs__http_arg(ex);
     const char *name = dibs__serve_ask_name(ex);
-    char sweep_name[DIBS_NAME_MAX + 1];
     dibs_error err = {0};
+    admin_lock lock;
     dibs_status rc;
 
     if (!name)
         return;
-    rc = find_lock(sv, &name, sweep_name, &err);
+    rc = find_lock(sv, name, &lock, &err);
     if (rc == DIBS_OK)
-        rc = dibs_lease_show(sv->cl, name, answer_admin, ex, &err);
+        rc = dibs_lease_show(lock.cl, lock.name, answer_admin, ex, &err);
     if (rc == DIBS_NOTFOUND)
-        (void)answer_admin(&(dibs_lease_info){.name = name}, ex);
+        (void)answer_admin(&(dibs_lease_info){.name = lock.name}, ex);
     else if (rc != DIBS_OK)
         (void)dibs__serve_fail(ex, &err);
 }
@@ -300,14 +325,14 @@ void dibs__serve_delete_admin_lock(dibs__http_exchange *ex)
 {
     dibs__serve *sv = dibs__http_arg(ex);
     const char *name = dibs__serve_ask_name(ex), *reason = NULL;
-    char sweep_name[DIBS_NAME_MAX + 1];
     dibs_error err = {0};
+    admin_lock lock;
 
     if (!name ||
         !dibs__serve_ask_line(ex, "reason", DIBS__SERVE_REASON_MAX, &reason))
         return;
-    if (find_lock(sv, &name, sweep_name, &err) == DIBS_OK &&
-        dibs__serve_break_lease(ex, "unlock", name, 0, reason, NULL, &err) ==
+    if (find_lock(sv, name, &lock, &err) == DIBS_OK &&
+        break_lease(ex, lock.cl, "unlock", lock.name, 0, reason, NULL, &err) ==
             DIBS_OK)
         dibs__http_answer_none(ex, 204);
     else
