@@ -40,6 +40,7 @@ const dibs__serve_problem dibs__serve_problems[] = {
     {"freed", 410, "The lease was given back"},
     {"session-unknown", 404, "The session has ended; adopt its leases"},
     {"draining", 503, "The daemon is shutting down; nothing changed"},
+    {"too-busy", 503, "The daemon has too much to do; nothing changed"},
     {"keep", 400, "A stream cannot keep the session here"},
     {"limit", 429, "There were too many"},
     {"head-too-long", 431, "The head of the request is too long"},
@@ -154,7 +155,9 @@ void dibs__serve_problem_shape(dibsx_json *js, const void *arg, int status,
         status == 503 && atomic_load(&sv->phase) == DIBS__SERVE_DRAINING;
 
     put_problem(js, sv, status,
-                cancelled ? find_problem("cancelled") : find_status(status),
+                cancelled       ? find_problem("cancelled")
+                : status == 503 ? find_problem("too-busy")
+                                : find_status(status),
                 message);
 }
 

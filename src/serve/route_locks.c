@@ -13,7 +13,8 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { POLL_MAX_MS = 55000, LOOK_WAIT_MS = 5000 };
+/* A poll for a name that the look leaves out rests a moment, and asks the store again. */
+enum { POLL_MAX_MS = 55000, POLL_BLIND_MS = 1000, LOOK_WAIT_MS = 5000 };
 
 static void
 answer_row(dibs__http_exchange *ex, dibs__serve_row_fn *write, const char *name,
@@ -112,9 +113,11 @@ static bool is_looked_at(const shown *sh)
 
 static bool answer_shown(const dibs_lease_info *info, void *arg)
 {
-    const shown *sh = arg;
+    shown *sh = arg;
 
-    if (sh->wait_ms > 0 && knows_it(sh->ex, info) && is_looked_at(sh))
+    if (sh->wait_ms > POLL_BLIND_MS && !is_looked_at(sh))
+        sh->wait_ms = POLL_BLIND_MS;
+    if (sh->wait_ms > 0 && knows_it(sh->ex, info))
         begin_poll(sh, info);
     else
         answer_row(sh->ex, sh->write, sh->name, info, 0);
