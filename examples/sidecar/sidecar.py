@@ -81,10 +81,11 @@ class Sidecar:
                 sys.exit("dibs serve: " + got.get("detail", str(status)))
             time.sleep(0 if status else 0.1)
 
-    def guard(self, work):
+    def guard(self, work, over):
         """Belief ends by the own clock, whatever a request waits for."""
         while self.until > now() and not self.stop:
-            time.sleep(min(0.2, max(0.001, self.until - now())))
+            if over.wait(min(0.2, max(0.001, self.until - now()))):
+                return  # the number of the group may be another's by now
         self.kill(work)
 
     @staticmethod
@@ -99,14 +100,16 @@ class Sidecar:
         except OSError as wrong:
             print("sidecar.py: %s" % wrong, file=sys.stderr)
             return 127
+        over = threading.Event()
         try:
-            threading.Thread(target=self.guard, args=(work,), daemon=True).start()
+            threading.Thread(target=self.guard, args=(work, over), daemon=True).start()
             while True:
                 try:
                     return work.wait(BEAT_S if self.path else 0.1)
                 except subprocess.TimeoutExpired:
                     self.beat()
         finally:
+            over.set()
             self.kill(work)
             work.wait()
 
