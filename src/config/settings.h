@@ -144,7 +144,6 @@ typedef enum dibs__setting {
 } dibs__setting;
 
 extern const dibs__option dibs__settings[DIBS__SETTING_COUNT];
-
 /* As the row of a dibs__option_set. */
 const dibs__option *dibs__setting_at(size_t i);
 

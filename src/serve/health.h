@@ -32,8 +32,9 @@ typedef struct dibs__serve_health {
 void dibs__serve_health_init(dibs__serve_health *health);
 void dibs__serve_health_fini(dibs__serve_health *health);
 
-/* Blocks for the store if nobody else does, else for a second at most. `data` is the store of what is no lock, and a
- * part "data" if it is another. Not healthy before the first check has ended. */
+/* Blocks for the store if nobody else does, else for a second at most. `data` is the store
+ * of what is no lock, and a part "data" if it is another. Not healthy before the first check
+ * has ended. */
 bool dibs__serve_health_ask(dibs__serve_health *health, dibs_client *cl,
                             dibs_client *data);
 

@@ -253,6 +253,25 @@ static bool has_work(const latest_runs *latest)
     return false;
 }
 
+/* The same of the runs that are not among the latest, as the look at the daemon's own board
+ * saw it. */
+static bool has_more_work(dibs__http_exchange *ex, const dibs__board *board,
+                          const dibs__board_row *row)
+{
+    dibs__serve *sv = dibs__http_arg(ex);
+    dibs__board_picture *picture = NULL;
+    const dibs__board_row *seen;
+    bool works;
+
+    if (row->run_count > RUNS_SHOWN &&
+        strcmp(board->name, sv->engine.board) == 0)
+        picture = dibs__board_look_take(&sv->board_look, 0);
+    seen = picture ? dibs__board_picture_find(picture, row->state.job) : NULL;
+    works = seen && seen->works;
+    dibs__board_picture_drop(picture);
+    return works;
+}
+
 static void put_runs(dibsx_json *js, const latest_runs *latest)
 {
     dibsx_json_key(js, "runs");
@@ -304,7 +323,7 @@ void dibs__serve_get_job(dibs__http_exchange *ex)
     if (rc == DIBS_OK) {
         dibsx_json *js = dibs__http_answer(ex, 200);
 
-        row.works = has_work(latest);
+        row.works = has_work(latest) || has_more_work(ex, &board, &row);
         dibs__job_row_json(js, &row, now_us);
         dibs__job_definition_json(js, def.job);
         put_set(js, &board, row.state.set);

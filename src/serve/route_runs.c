@@ -19,7 +19,7 @@
 #include <strings.h>
 
 enum {
-    LIMIT_MAX = 1000,
+    LIMIT_MAX = 2000,
     READS_MAX = 2048,
     PAGE_BYTES = 8 * 1024 * 1024, /* an answer has 16 MiB at most */
     CURSOR_MAX = DIBS__RUN_ID_SIZE + 24

@@ -21,7 +21,7 @@ function streak(runs) {
 /* The latest runs by job, the oldest first. */
 async function latestRuns() {
   const by = {};
-  for (const run of (await get(`v1/runs?latest=${SHOWN}&limit=1000`)).items) if ((by[run.job] ||= []).length < SHOWN) by[run.job].unshift(run);
+  for (const run of (await get(`v1/runs?latest=${SHOWN}&limit=2000`)).items) if ((by[run.job] ||= []).length < SHOWN) by[run.job].unshift(run);
   return by;
 }
 

@@ -16,7 +16,7 @@ const WORDS = { store: 'The store is away', stale: 'Holder seems to be gone', 'l
 
 /* What went wrong elsewhere. Asked for less often: the store reads each queue and run. A part that could not be
  * read is as it was, and is named: without it nobody knows that all is quiet. */
-const PARTS = { queues: 'v1/queues?limit=200', breakers: 'v1/breakers?limit=200', runs: 'v1/runs?latest=3&limit=1000', jobs: 'v1/jobs?sort=next&limit=8' };
+const PARTS = { queues: 'v1/queues?limit=200', breakers: 'v1/breakers?limit=200', runs: 'v1/runs?latest=2&limit=2000', jobs: 'v1/jobs?sort=next&limit=8' };
 const parts = {};
 const beyond = sparing(async () => {
   const unread = [];
@@ -55,7 +55,8 @@ function attention(o, waits, more) {
 
 function headline(o, things) {
   if (!o.store.up) return 'The store is away.';
-  if (things.length) return things[1] ? count(things.length) + ' things need a look.' : 'One thing needs a look.';
+  const n = things.length + Math.max(0, o.attention_total - 50);
+  if (n) return n > 1 ? count(n) + ' things need a look.' : 'One thing needs a look.';
   return o.counts.names ? 'All quiet.' : 'Nobody holds anything.';
 }
 
