@@ -101,11 +101,14 @@ LOSABLE = [
         FROM told t JOIN effect e ON e.queue = t.queue AND e.id = t.id AND e.fence = t.fence
         JOIN effect n ON n.queue = e.queue AND n.id = e.id AND n.fence > e.fence
         WHERE t.how = 1 AND e.verb = 1 AND n.at_us < t.sent_us + e.delay_ms * 1000 - {ROUND_US}"""),
-    # A retry, delayed or not, holds up the line; what is redriven is a new item at the end.
+    # A retry, delayed or not, holds up the line; what is redriven is a new item at the end. Of two
+    # pushes that overlapped either may be first, whatever their ids.
     ('the serial queue was not done in order',
-     """SELECT id, before, min(from_us, at_us) AS since, max(from_us, at_us) FROM (SELECT id, at_us, lag(id) OVER line AS before,
-        lag(at_us) OVER line AS from_us FROM effect WHERE queue = 1 WINDOW line AS (ORDER BY number))
-        WHERE id < before"""),
+     """SELECT id, before, min(from_us, at_us) AS since, max(from_us, at_us) FROM (SELECT id, seq, attempt, at_us,
+        lag(id) OVER line AS before, lag(seq) OVER line AS seq_before,
+        lag(at_us) OVER line AS from_us FROM effect WHERE queue = 1 WINDOW line AS (ORDER BY number)) AS o
+        WHERE id < before AND NOT (attempt = 1 AND EXISTS (SELECT 1 FROM push one, push other
+        WHERE one.seq = o.seq AND other.seq = o.seq_before AND other.sent_us < one.told_us))"""),
     ('the counts of the store are not those of the witness',
      f"""SELECT queue, pushed, acked, made, done, 0, {END} FROM (SELECT queue, pushed, acked,
         (SELECT count(DISTINCT seq) FROM item WHERE item.queue = final.queue) AS made,

@@ -10,7 +10,7 @@ import witness_db
 
 SCHEMA = """
 CREATE TABLE push (seq INTEGER PRIMARY KEY, queue INTEGER, who INTEGER, how INTEGER, id INTEGER,
-    delay_ms INTEGER, tries INTEGER, sent_us INTEGER);
+    delay_ms INTEGER, tries INTEGER, sent_us INTEGER, told_us INTEGER);
 CREATE TABLE effect (number INTEGER PRIMARY KEY, queue INTEGER, id INTEGER, fence INTEGER,
     attempt INTEGER, seq INTEGER, who INTEGER, lost INTEGER, verb INTEGER, delay_ms INTEGER,
     at_us INTEGER);
@@ -37,11 +37,11 @@ CREATE TABLE final (queue INTEGER, pushed INTEGER, acked INTEGER, ready INTEGER,
 # Items 4, 5 and 8 are the line's: 5 was nacked once. Nobody knows of 6 whether it was
 # made: it was not.
 GOOD = """
-INSERT INTO push VALUES (1, 0, 1, 1, 11, 0, 0, 900), (2, 0, 1, 1, 12, 0, 0, 900),
-    (3, 0, 1, 0, 0, 0, 0, 0), (4, 1, 2, 1, 14, 0, 0, 900), (5, 1, 2, 1, 15, 0, 0, 900),
-    (6, 1, 2, 3, 0, 0, 0, 900), (7, 1, 2, 2, 0, 0, 0, 900), (8, 1, 2, 1, 18, 0, 0, 900),
-    (21, 0, 3, 1, 121, 0, 0, 900), (22, 0, 3, 1, 122, 0, 0, 900), (23, 0, 3, 1, 123, 0, 0, 900),
-    (24, 0, 3, 1, 124, 0, 3, 900), (25, 0, 3, 1, 125, 50, 0, 1000000);
+INSERT INTO push VALUES (1, 0, 1, 1, 11, 0, 0, 900, 910), (2, 0, 1, 1, 12, 0, 0, 900, 910),
+    (3, 0, 1, 0, 0, 0, 0, 0, 0), (4, 1, 2, 1, 14, 0, 0, 900, 910), (5, 1, 2, 1, 15, 0, 0, 920, 930),
+    (6, 1, 2, 3, 0, 0, 0, 900, 910), (7, 1, 2, 2, 0, 0, 0, 900, 910), (8, 1, 2, 1, 18, 0, 0, 960, 970),
+    (21, 0, 3, 1, 121, 0, 0, 900, 910), (22, 0, 3, 1, 122, 0, 0, 900, 910), (23, 0, 3, 1, 123, 0, 0, 900, 910),
+    (24, 0, 3, 1, 124, 0, 3, 900, 910), (25, 0, 3, 1, 125, 50, 0, 1000000, 1000010);
 INSERT INTO effect VALUES (1, 0, 11, 21, 1, 1, 50, 0, 0, 0, 1000), (2, 0, 11, 22, 2, 1, 51, 1, 0, 0, 2000),
     (3, 0, 12, 23, 1, 2, 51, 0, 0, 0, 1000), (4, 0, 13, 24, 1, 3, 51, 0, 0, 0, 1000),
     (5, 1, 14, 31, 1, 4, 60, 0, 0, 0, 1000), (6, 1, 15, 32, 1, 5, 60, 0, 1, 20, 1000),
@@ -166,6 +166,10 @@ NOT_EXCUSED = [
 ]
 
 
+# The push of 4 had no answer yet when that of 8 was sent.
+OVERLAPPED = 'UPDATE push SET told_us = 965 WHERE seq = 4; UPDATE effect SET number = 80 WHERE fence = 31'
+
+
 def judge(change=''):
     db = sqlite3.connect(':memory:')
     db.executescript(SCHEMA + GOOD + change)
@@ -196,7 +200,7 @@ def find_excused():
 
 def main():
     bad = find_excused()
-    for change in ('', DIED_WITH_CONSUMER, DIED_BEFORE_ACK):
+    for change in ('', DIED_WITH_CONSUMER, DIED_BEFORE_ACK, OVERLAPPED):
         if find(change):
             print(f'a good history: {find(change)} after {change!r}')
             bad = 1

@@ -11,7 +11,7 @@
 static const char schema[] =
     "CREATE TABLE IF NOT EXISTS push (seq INTEGER PRIMARY KEY, queue INTEGER,"
     " who INTEGER, how INTEGER, id INTEGER, delay_ms INTEGER, tries INTEGER,"
-    " sent_us INTEGER);"
+    " sent_us INTEGER, told_us INTEGER);"
     "CREATE TABLE IF NOT EXISTS effect (number INTEGER PRIMARY KEY,"
     " queue INTEGER, id INTEGER, fence INTEGER, attempt INTEGER, seq INTEGER,"
     " who INTEGER, lost INTEGER, verb INTEGER, delay_ms INTEGER,"
@@ -61,7 +61,7 @@ void witness_push(witness *wn, int queue, uint64_t who, const pushed *all,
                   size_t count)
 {
     static const char sql[] =
-        "INSERT INTO push VALUES (?, ?, ?, 0, 0, ?, ?, 0)";
+        "INSERT INTO push VALUES (?, ?, ?, 0, 0, ?, ?, 0, 0)";
     static const char address[] = "INSERT INTO address VALUES (?, ?)";
 
     witness_db_run(wn->db, "BEGIN IMMEDIATE");
@@ -77,13 +77,14 @@ void witness_push(witness *wn, int queue, uint64_t who, const pushed *all,
 
 void witness_pushed(witness *wn, const pushed *all, size_t count)
 {
-    static const char sql[] =
-        "UPDATE push SET how = ?, id = ?, sent_us = ? WHERE seq = ?";
+    static const char sql[] = "UPDATE push SET how = ?, id = ?, sent_us = ?,"
+                              " told_us = ? WHERE seq = ?";
+    uint64_t told_us = wall_us();
 
     witness_db_run(wn->db, "BEGIN IMMEDIATE");
     for (size_t i = 0; i < count; i++)
-        witness_db_insert(wn->db, sql, 4, (uint64_t)all[i].how, all[i].id,
-                          all[i].sent_us, all[i].seq);
+        witness_db_insert(wn->db, sql, 5, (uint64_t)all[i].how, all[i].id,
+                          all[i].sent_us, told_us, all[i].seq);
     witness_db_run(wn->db, "COMMIT");
 }
 
