@@ -95,8 +95,9 @@ static dibs_status each_newest(dibs__open_board *ob, const char *job,
         rc = dibs__board_run(&ob->board, ids[(i - 1) % ring.room], &run, err);
         if (rc == DIBS_OK)
             goes_on = each(&run, arg);
-        /* Its history may have been cut off meanwhile. */
-        rc = rc == DIBS_NOTFOUND ? DIBS_OK : rc;
+        /* Its history may have been cut off meanwhile. One that cannot be read
+         * hides no other, and no job. */
+        rc = rc == DIBS_NOTFOUND || rc == DIBS_INVALID ? DIBS_OK : rc;
         dibs__run_fini(&run);
     }
     return rc;

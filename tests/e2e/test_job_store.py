@@ -147,6 +147,18 @@ class Runs(Jobs):
         self.assertEqual(self.start("report", "--id", "mine"), "report.mine")
         self.assertIn("no set any more", self.fails(1, "job", "start", "report", "--id", "other"))
 
+    def test_a_run_that_cannot_be_read_hides_no_job(self):
+        self.ok("job", "load", self.write("any.yaml", "jobs: {any: {concurrency: allow, run: [x]}}\n"))
+        lives = self.start("any")
+        for run in (self.start("any", "--id", "a"), self.start("any", "--id", "b")):
+            self.ok("state", "set", f"job/{{main}}/run/{run}", '{"state":"ODD"}')
+        self.assertEqual(self.names(), ["any", "nightly", "order", "report"])
+        self.assertEqual(self.names("--running"), ["any"])
+        self.assertEqual(self.names("--failing"), [])
+        self.assertEqual(self.job("any")["status"], "running")
+        self.ok("job", "cancel", lives)
+        self.assertEqual(self.job("any")["status"], "on demand")
+
     def test_a_batch_has_so_many_members(self):
         runs = [self.start("report", "--batch", "b1", "--id", "one"),
                 self.start("report", "--batch", "b1", "--of", "2")]
