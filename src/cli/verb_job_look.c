@@ -147,7 +147,7 @@ static int64_t next_of(const dibs__job_state *state)
     return state->paused ? 0 : state->next_s;
 }
 
-/* The definition, which may be gone, and the status. */
+/* The definition, which may be gone or unreadable, and the status. */
 static dibs_status
 read_job(dibs__open_board *ob, const dibs__job_state *state, dibs__job **job,
          const char **status, dibs_error *err)
@@ -155,7 +155,7 @@ read_job(dibs__open_board *ob, const dibs__job_state *state, dibs__job **job,
     dibs_status rc =
         dibs__board_job(&ob->board, state->job, state->hash, job, err);
 
-    if (rc == DIBS_OK || rc == DIBS_NOTFOUND)
+    if (rc == DIBS_OK || rc == DIBS_NOTFOUND || rc == DIBS_INVALID)
         rc = find_status(ob, state, *job, status, err);
     if (rc != DIBS_OK) {
         dibs__job_free(*job);

@@ -159,6 +159,17 @@ class Runs(Jobs):
         self.ok("job", "cancel", lives)
         self.assertEqual(self.job("any")["status"], "on demand")
 
+    def test_a_definition_that_cannot_be_read_hides_no_run(self):
+        run = self.start("report")
+        self.ok("job", "cancel", run)
+        self.ok("state", "set", f"job/{{main}}/def/report/{self.job('report')['hash']}", '{"new":1}')
+        self.assertEqual(self.names(), ["nightly", "order", "report"])
+        self.assertEqual([one["id"] for one in self.json("job", "runs", "report", "--json")["runs"]], [run])
+        self.assertEqual((self.run_of(run)["state"], self.run_of(run)["zone"]), ("CANCELLED", None))
+        self.assertIn("state   CANCELLED", self.ok("job", "show", run))
+        (told,) = self.json("job", "wait", run, "--json", code=125)["runs"]
+        self.assertEqual(told["id"], run)
+
     def test_a_batch_has_so_many_members(self):
         runs = [self.start("report", "--batch", "b1", "--id", "one"),
                 self.start("report", "--batch", "b1", "--of", "2")]
