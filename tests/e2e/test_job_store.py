@@ -83,6 +83,16 @@ class Load(Jobs):
         self.assertEqual(trail, [("job-load", "billing", "--force ")])
         self.assertNotEqual(self.job("report")["hash"], before)
 
+    def test_a_forced_load_that_breaks_off_is_in_the_trail(self):
+        # It marks the set, changes the jobs, marks the set again.
+        for works, jobs, entries in ((0, 0, 0), (1, 0, 1), (2, 3, 1)):
+            url = f"sqlite:{self.path(f'{works}.db')}"
+            self.env["DIBS_URL"] = f"fault+{url}?fault=fail&step=commit&every={works + 1}"
+            self.fails(69, "job", "load", "--force", self.file)
+            self.env["DIBS_URL"] = url
+            trail = [(e["action"], e["name"]) for e in self.json("trail", "--json")["trail"]]
+            self.assertEqual((len(self.names()), trail), (jobs, [("job-load", "billing")] * entries), works)
+
     def test_a_job_that_is_gone_is_never_due(self):
         self.load()
         run = self.start("nightly")
