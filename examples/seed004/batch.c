@@ -1,18 +1,15 @@
-/* batch.c - results are processed when all jobs of a batch have ended.
+/* batch.c - results are processed when all jobs of a batch have ended: batch [URL]
  *
- * Any program can wait for a batch. Where the work is no job, use ../latch.c.
- *
- *     batch [URL]
- */
+ * Any program can wait for a batch. Where the work is no job, use ../latch.c. */
 /* SPDX-License-Identifier: MIT */
 #include <dibs/dibs.h>
 #include <pthread.h>
 #include <stdio.h>
 
 enum { JOBS = 8, HOUR_MS = 3600 * 1000 };
-
 static dibs_client *client;
 static dibs_jobs *jobs;
+static dibs_error why = {DIBS_UNAVAIL, .message = "cannot start a thread"};
 
 static dibs_status convert_file(dibs_run *run, void *arg, dibs_error *err)
 {
@@ -24,7 +21,8 @@ static void *process_batch(void *arg)
 {
     dibs_batch_sum sum;
 
-    if (dibs_batch_wait(client, "42", JOBS, HOUR_MS, &sum, NULL) == DIBS_OK)
+    why.status = dibs_batch_wait(client, "42", JOBS, HOUR_MS, &sum, &why);
+    if (why.status == DIBS_OK)
         printf("batch 42: all %u jobs completed, %u of them badly\n",
                (unsigned)sum.ended, (unsigned)sum.failed);
     dibs_jobs_stop(jobs); /* so that the example ends */
@@ -52,6 +50,8 @@ int main(int argc, char **argv)
         rc = dibs_jobs_run(jobs, &err);
         pthread_join(waiter, NULL);
     }
+    if (rc == DIBS_OK)
+        rc = (err = why).status;
     if (rc != DIBS_OK)
         fprintf(stderr, "%s: %s\n", dibs_status_name(rc), err.message);
     dibs_jobs_close(jobs);

@@ -7,6 +7,7 @@ set -euo pipefail
 dibs=${1:-dibs}
 file=$(dirname "$0")/jobs.yaml
 work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
 export DIBS_URL="sqlite:$work/dibs.db" # jobs on several machines: a server
 
 # A singleton job: while one run lives, on any server, another is refused.

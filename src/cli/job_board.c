@@ -116,7 +116,9 @@ int dibs__board_definition(const dibs__command *cmd, dibs__open_board *ob,
     dibs_status rc =
         dibs__board_job(&ob->board, run->job, run->hash, out, &err);
 
-    return rc == DIBS_OK || rc == DIBS_NOTFOUND ? 0 : dibs__cli_fail(cmd, &err);
+    return rc == DIBS_OK || rc == DIBS_NOTFOUND || rc == DIBS_INVALID
+               ? 0
+               : dibs__cli_fail(cmd, &err);
 }
 
 /* ---- printing */

@@ -30,8 +30,8 @@ int dibs__board_each(const dibs__command *cmd, dibs__open_board *ob,
 int dibs__board_await(const dibs__command *cmd, dibs__open_board *ob,
                       const char *id, int64_t wait_ms, bool *ended);
 
-/* The definition of a run; NULL: the store has none any more. 0, or the exit code after a
- * message. Free it with dibs__job_free(). */
+/* The definition of a run; NULL: the store has none any more, or none that can be read. 0,
+ * or the exit code after a message. Free it with dibs__job_free(). */
 int dibs__board_definition(const dibs__command *cmd, dibs__open_board *ob,
                            const dibs__run *run, dibs__job **out);
 

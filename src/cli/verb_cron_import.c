@@ -159,13 +159,14 @@ static bool is_text(const dibsx_buf *text)
 /* That of the machine. */
 static int find_host_zone(import *im, char out[DIBS__ZONE_NAME_MAX + 1])
 {
-    const char *tz = getenv("TZ");
+    const char *tz = getenv("TZ"), *name = tz && tz[0] == ':' ? tz + 1 : tz;
 
     if (!dibs__host_zone("/etc", out)) {
         dibs__cli_say("the zone of this machine is not known; give --zone");
         return DIBS__EXIT_CONFIG;
     }
-    if (tz && tz[0] && strcmp(tz + (tz[0] == ':'), out) != 0)
+    if (tz && tz[0] && strcmp(name, out) != 0 &&
+        strcmp(name, "/etc/localtime") != 0)
         im->tz = tz;
     return 0;
 }

@@ -82,10 +82,11 @@ load_file(const dibs__command *cmd, dibs_client *cl, const char *who,
         rc = dibs__board_load(&board, &read->file, &opts, print_job,
                               (void *)(size_t)cmd, sum, &why, &err);
     *failed = rc != DIBS_OK;
+    /* A load that fails part-way has changed the set, and perhaps jobs. */
     if (opts.force && !opts.dry_run &&
         (*failed || sum->verdict == DIBS__SET_LOAD))
         dibs__cli_change_made(cmd, cl, "job-load", read->file.set, "--force",
-                              rc);
+                              sum->begun ? DIBS_OK : rc);
     if (*failed) {
         code = dibs__cli_fail(cmd, &err);
         if (rc == DIBS_INVALID)

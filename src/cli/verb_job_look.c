@@ -95,8 +95,9 @@ static dibs_status each_newest(dibs__open_board *ob, const char *job,
         rc = dibs__board_run(&ob->board, ids[(i - 1) % ring.room], &run, err);
         if (rc == DIBS_OK)
             goes_on = each(&run, arg);
-        /* Its history may have been cut off meanwhile. */
-        rc = rc == DIBS_NOTFOUND ? DIBS_OK : rc;
+        /* Its history may have been cut off meanwhile. One that cannot be read
+         * hides no other, and no job. */
+        rc = rc == DIBS_NOTFOUND || rc == DIBS_INVALID ? DIBS_OK : rc;
         dibs__run_fini(&run);
     }
     return rc;
@@ -146,7 +147,7 @@ static int64_t next_of(const dibs__job_state *state)
     return state->paused ? 0 : state->next_s;
 }
 
-/* The definition, which may be gone, and the status. */
+/* The definition, which may be gone or unreadable, and the status. */
 static dibs_status
 read_job(dibs__open_board *ob, const dibs__job_state *state, dibs__job **job,
          const char **status, dibs_error *err)
@@ -154,7 +155,7 @@ read_job(dibs__open_board *ob, const dibs__job_state *state, dibs__job **job,
     dibs_status rc =
         dibs__board_job(&ob->board, state->job, state->hash, job, err);
 
-    if (rc == DIBS_OK || rc == DIBS_NOTFOUND)
+    if (rc == DIBS_OK || rc == DIBS_NOTFOUND || rc == DIBS_INVALID)
         rc = find_status(ob, state, *job, status, err);
     if (rc != DIBS_OK) {
         dibs__job_free(*job);

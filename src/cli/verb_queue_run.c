@@ -35,7 +35,8 @@ enum { CODE_DEAD = 65 };
 /* A delivery is valid for so long at first, whatever the ttl: margins are parts of it. */
 enum { FIRST_VALID_MS = 3000 };
 
-/* A folder that is being made is in nobody's use for a moment: STALE_S. */
+/* A folder that is being made is in nobody's use for a moment. A sweep leaves it alone for
+ * STALE_S, so that it rarely has to be made again. */
 enum { CANCEL_AGAIN_MS = 10, LABEL_SIZE = DIBS_NAME_MAX + 48, STALE_S = 2 };
 
 typedef struct worker {

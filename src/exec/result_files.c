@@ -26,6 +26,8 @@
 /* 256 steps with results that are escapes to the last byte. */
 #define NEEDS_MAX ((size_t)256 * 6 * DIBS__RESULT_MAX + 65536)
 
+enum { FOLDERS_MAX = 8 }; /* that sweeps may take before a make fails */
+
 static const char *const prefixes[] = {
     [DIBS__FILES_STEP] = "dibs-step-", [DIBS__FILES_ITEM] = "dibs-item-"};
 static const char *const variables[] = {[DIBS__FILES_STEP] = "DIBS_RESULT",
@@ -67,27 +69,66 @@ static bool put_file(const dibs__result_files *files, const char *name,
     return done;
 }
 
+/* The lock tells a sweep that the folder is in use. A file system without locks has no
+ * sweeps either: they lock, too. */
+static bool lock_folder(dibs__result_files *files)
+{
+    files->dir_fd = open(files->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return files->dir_fd >= 0 &&
+           (flock(files->dir_fd, LOCK_EX | LOCK_NB) == 0 ||
+            errno != EWOULDBLOCK);
+}
+
 /* The folder is handed over last, when all is in it. */
-static dibs_status fill_folder(dibs__result_files *files, gid_t gid,
-                               const dibsx_buf *needs, dibs_error *err)
+static bool
+fill_folder(dibs__result_files *files, gid_t gid, const dibsx_buf *needs)
 {
     dibsx_buf none;
     dibsx_buf_init(&none, 1);
-    if (!mkdtemp(files->dir)) {
-        dibs_status rc = folder_failed(err, "make a folder like", files->dir);
-        files->dir[0] = '\0';
-        return rc;
+    return lock_folder(files) && put_file(files, result_name, gid, &none) &&
+           (files->kind != DIBS__FILES_STEP ||
+            put_file(files, needs_name, gid, needs)) &&
+           (files->uid == geteuid() ||
+            fchown(files->dir_fd, files->uid, gid) == 0);
+}
+
+static dibs_status
+name_folder(dibs__result_files *files, const char *where, dibs_error *err)
+{
+    int len = snprintf(files->dir, sizeof files->dir, "%s/%sXXXXXX", where,
+                       prefixes[files->kind]);
+    if (len >= 0 && (size_t)len < sizeof files->dir)
+        return DIBS_OK;
+    files->dir[0] = '\0';
+    return dibsx_fail(err, DIBS_INVALID,
+                      "the folder for results has too long a name: %.60s",
+                      where);
+}
+
+/* Until it is locked, a sweep can take the folder (ENOENT), or be about to (EWOULDBLOCK):
+ * then another one is made. */
+static dibs_status
+make_folder(dibs__result_files *files, const char *where, gid_t gid,
+            const dibsx_buf *needs, dibs_error *err)
+{
+    bool swept = true;
+    dibs_status rc = DIBS_OK;
+    for (int i = 0; i < FOLDERS_MAX && swept; i++) {
+        rc = name_folder(files, where, err);
+        if (rc != DIBS_OK)
+            return rc;
+        if (!mkdtemp(files->dir)) {
+            rc = folder_failed(err, "make a folder like", files->dir);
+            files->dir[0] = '\0';
+            return rc;
+        }
+        if (fill_folder(files, gid, needs))
+            return DIBS_OK;
+        swept = errno == ENOENT || errno == EWOULDBLOCK;
+        rc = folder_failed(err, "write to", files->dir);
+        dibs__result_files_remove(files);
     }
-    files->dir_fd = open(files->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    /* The lock tells a sweep that the folder is in use. */
-    if (files->dir_fd >= 0)
-        (void)flock(files->dir_fd, LOCK_EX | LOCK_NB);
-    if (files->dir_fd < 0 || !put_file(files, result_name, gid, &none) ||
-        (files->kind == DIBS__FILES_STEP &&
-         !put_file(files, needs_name, gid, needs)) ||
-        (files->uid != geteuid() && fchown(files->dir_fd, files->uid, gid)))
-        return folder_failed(err, "write to", files->dir);
-    return DIBS_OK;
+    return rc;
 }
 
 static dibs_status
@@ -124,38 +165,30 @@ dibs__result_files_make(dibs__result_files *files, dibs__files_kind kind,
     dibs_status rc = find_user(user, &files->uid, &gid, err);
     if (rc != DIBS_OK)
         return rc;
-    int len = snprintf(files->dir, sizeof files->dir, "%s/%sXXXXXX", where,
-                       prefixes[kind]);
-    if (len < 0 || (size_t)len >= sizeof files->dir) {
-        files->dir[0] = '\0';
-        return dibsx_fail(err, DIBS_INVALID,
-                          "the folder for results has too long a name: %.60s",
-                          where);
-    }
     dibsx_buf_init(&text, NEEDS_MAX);
     write_json(needs, count, &text);
-    rc = dibsx_buf_ok(&text) ? fill_folder(files, gid, &text, err)
+    rc = dibsx_buf_ok(&text) ? make_folder(files, where, gid, &text, err)
                              : dibsx_nomem(err, "the results of other steps");
     dibsx_buf_fini(&text);
-    if (rc != DIBS_OK)
-        dibs__result_files_remove(files);
     return rc;
 }
 
-/* The command may have put other files beside them. Folders it has made stay. */
+/* The command may have put other files beside them. Folders it has made stay. The folder
+ * goes before its lock: a lock that is taken later is one on nothing. */
 void dibs__result_files_remove(dibs__result_files *files)
 {
     DIR *dir = files->dir_fd >= 0 ? fdopendir(files->dir_fd) : NULL;
     const struct dirent *entry;
     while (dir && (entry = readdir(dir)))
         (void)unlinkat(files->dir_fd, entry->d_name, 0);
+    if (files->dir[0])
+        (void)rmdir(files->dir);
     if (dir)
         (void)closedir(dir);
     else if (files->dir_fd >= 0)
         close(files->dir_fd);
-    if (files->dir[0])
-        (void)rmdir(files->dir);
-    *files = (dibs__result_files){.dir_fd = -1};
+    files->dir[0] = '\0';
+    files->dir_fd = -1;
 }
 
 /* Takes over a folder that nobody uses; dir_fd is -1 when it is none. */

@@ -44,7 +44,8 @@ DIBS_MUST_CHECK dibs_status dibs__result_files_make(
 void dibs__result_files_remove(dibs__result_files *files);
 
 /* Removes folders there that processes left which were killed: those that are at least
- * so old and in nobody's use. Says nothing: what cannot be removed stays. */
+ * so old and in nobody's use. Says nothing: what cannot be removed stays. A make whose
+ * folder is swept before it is in use makes another one. */
 void dibs__result_files_sweep(dibs__files_kind kind, const char *where,
                               int64_t age_s);
 

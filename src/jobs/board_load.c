@@ -349,6 +349,8 @@ static dibs_status load_jobs(load *ld, group *g, dibs_error *err)
     ld->version = ld->stored.version;
     if (rc == DIBS_OK && !ld->opts->dry_run && !joins(ld))
         rc = put_set(ld, true, err);
+    if (rc == DIBS_OK && !ld->opts->dry_run)
+        ld->sum->begun = true;
     for (size_t i = 0; rc == DIBS_OK && i < file->count; i++)
         rc =
             add_item(ld, g, file->entries[i].job->name, &file->entries[i], err);

@@ -52,6 +52,7 @@ typedef struct dibs__load_opts {
 typedef struct dibs__load_sum {
     dibs__set_verdict verdict;
     size_t added, changed, removed, same;
+    bool begun; /* the set is loading, even if the load then fails */
 } dibs__load_sum;
 
 /* Called for each job that is added ('+'), changed ('~') or removed ('-'). */

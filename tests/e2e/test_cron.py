@@ -127,8 +127,9 @@ class Import(Case):
         if alone.returncode:
             self.skipTest("the zone of this machine is not known")
         (job,) = yaml.safe_load(alone.stdout)["jobs"].values()
-        self.env["TZ"] = job["zone"]
-        self.assertEqual(self.dibs("cron", "import", path).stderr, "")
+        for same in (job["zone"], ":" + job["zone"], "/etc/localtime", ":/etc/localtime"):
+            self.env["TZ"] = same
+            self.assertEqual(self.dibs("cron", "import", path).stderr, "", same)
         self.env["TZ"] = "Asia/Tokyo" if job["zone"] != "Asia/Tokyo" else "Europe/Berlin"
         result = self.dibs("cron", "import", path)
         self.assertEqual(result.stdout, alone.stdout)

@@ -83,6 +83,16 @@ class Load(Jobs):
         self.assertEqual(trail, [("job-load", "billing", "--force ")])
         self.assertNotEqual(self.job("report")["hash"], before)
 
+    def test_a_forced_load_that_breaks_off_is_in_the_trail(self):
+        # It marks the set, changes the jobs, marks the set again.
+        for works, jobs, entries in ((0, 0, 0), (1, 0, 1), (2, 3, 1)):
+            url = f"sqlite:{self.path(f'{works}.db')}"
+            self.env["DIBS_URL"] = f"fault+{url}?fault=fail&step=commit&every={works + 1}"
+            self.fails(69, "job", "load", "--force", self.file)
+            self.env["DIBS_URL"] = url
+            trail = [(e["action"], e["name"]) for e in self.json("trail", "--json")["trail"]]
+            self.assertEqual((len(self.names()), trail), (jobs, [("job-load", "billing")] * entries), works)
+
     def test_a_job_that_is_gone_is_never_due(self):
         self.load()
         run = self.start("nightly")
@@ -146,6 +156,29 @@ class Runs(Jobs):
         self.ok("job", "rm", "report")
         self.assertEqual(self.start("report", "--id", "mine"), "report.mine")
         self.assertIn("no set any more", self.fails(1, "job", "start", "report", "--id", "other"))
+
+    def test_a_run_that_cannot_be_read_hides_no_job(self):
+        self.ok("job", "load", self.write("any.yaml", "jobs: {any: {concurrency: allow, run: [x]}}\n"))
+        lives = self.start("any")
+        for run in (self.start("any", "--id", "a"), self.start("any", "--id", "b")):
+            self.ok("state", "set", f"job/{{main}}/run/{run}", '{"state":"ODD"}')
+        self.assertEqual(self.names(), ["any", "nightly", "order", "report"])
+        self.assertEqual(self.names("--running"), ["any"])
+        self.assertEqual(self.names("--failing"), [])
+        self.assertEqual(self.job("any")["status"], "running")
+        self.ok("job", "cancel", lives)
+        self.assertEqual(self.job("any")["status"], "on demand")
+
+    def test_a_definition_that_cannot_be_read_hides_no_run(self):
+        run = self.start("report")
+        self.ok("job", "cancel", run)
+        self.ok("state", "set", f"job/{{main}}/def/report/{self.job('report')['hash']}", '{"new":1}')
+        self.assertEqual(self.names(), ["nightly", "order", "report"])
+        self.assertEqual([one["id"] for one in self.json("job", "runs", "report", "--json")["runs"]], [run])
+        self.assertEqual((self.run_of(run)["state"], self.run_of(run)["zone"]), ("CANCELLED", None))
+        self.assertIn("state   CANCELLED", self.ok("job", "show", run))
+        (told,) = self.json("job", "wait", run, "--json", code=125)["runs"]
+        self.assertEqual(told["id"], run)
 
     def test_a_batch_has_so_many_members(self):
         runs = [self.start("report", "--batch", "b1", "--id", "one"),

@@ -5,9 +5,12 @@
 #include "attempt_world.h"
 #include "exec/executor_main.h"
 
+#include <dirent.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -163,12 +166,95 @@ static void test_folders_of_the_dead_go(void **state)
     assert_int_equal(rmdir(place), 0);
 }
 
+/* When a sweep meets the next folder that is made, before that is in use. */
+typedef enum meeting {
+    NO_SWEEP,
+    SWEPT_UNOPENED, /* the sweep is over before the folder is open, */
+    SWEPT_UNLOCKED, /* or before it is locked, */
+    BEING_SWEPT     /* or not over when it is */
+} meeting;
+
+static struct {
+    meeting next;
+    char place[32];
+    char dir[PATH_MAX]; /* of the folder */
+    int lock;           /* BEING_SWEPT: that of the sweep */
+} sweeper;
+
+char *__real_mkdtemp(char *path);
+char *__wrap_mkdtemp(char *path);
+int __real_flock(int fd, int how);
+int __wrap_flock(int fd, int how);
+
+char *__wrap_mkdtemp(char *path)
+{
+    char *made = __real_mkdtemp(path);
+    meeting now = sweeper.next;
+    if (made && now != NO_SWEEP)
+        (void)snprintf(sweeper.dir, sizeof sweeper.dir, "%s", made);
+    if (made && now == SWEPT_UNOPENED) {
+        sweeper.next = NO_SWEEP;
+        dibs__result_files_sweep(DIBS__FILES_ITEM, sweeper.place, 0);
+    }
+    return made;
+}
+
+int __wrap_flock(int fd, int how)
+{
+    meeting now = sweeper.next;
+    sweeper.next = NO_SWEEP;
+    if (now == SWEPT_UNLOCKED)
+        dibs__result_files_sweep(DIBS__FILES_ITEM, sweeper.place, 0);
+    if (now == BEING_SWEPT) {
+        sweeper.lock = open(sweeper.dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        assert_int_equal(__real_flock(sweeper.lock, LOCK_EX | LOCK_NB), 0);
+    }
+    return __real_flock(fd, how);
+}
+
+static int entries_of(const char *path)
+{
+    DIR *dir = opendir(path);
+    int count = 0;
+    for (assert_non_null(dir); readdir(dir);)
+        count++;
+    (void)closedir(dir);
+    return count - 2; /* "." and ".." */
+}
+
+static void test_a_folder_that_is_swept_is_made_again(void **state)
+{
+    (void)state;
+    for (meeting when = SWEPT_UNOPENED; when <= BEING_SWEPT; when++) {
+        dibs__result_files files;
+        (void)snprintf(sweeper.place, sizeof sweeper.place,
+                       "/tmp/dibs-place-XXXXXX");
+        assert_non_null(__real_mkdtemp(sweeper.place));
+        sweeper.lock = -1;
+        sweeper.next = when;
+        CHECK(DIBS_OK,
+              dibs__result_files_make(&files, DIBS__FILES_ITEM, sweeper.place,
+                                      NULL, NULL, 0, err));
+        assert_int_equal(sweeper.next, NO_SWEEP);
+        assert_string_not_equal(files.dir, sweeper.dir);
+        assert_int_equal(entries_of(files.dir), 1);
+        if (sweeper.lock >= 0)
+            close(sweeper.lock);
+        dibs__result_files_sweep(DIBS__FILES_ITEM, sweeper.place, 0);
+        assert_int_equal(entries_of(files.dir), 1);
+        assert_int_equal(entries_of(sweeper.place), 1);
+        dibs__result_files_remove(&files);
+        assert_int_equal(rmdir(sweeper.place), 0);
+    }
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_results_pass_on),
         cmocka_unit_test(test_a_result_is_bounded),
         cmocka_unit_test(test_folders_of_the_dead_go),
+        cmocka_unit_test(test_a_folder_that_is_swept_is_made_again),
         cmocka_unit_test(test_the_node_reads_no_other_file),
     };
     dibs__executor_play(argc, argv);
