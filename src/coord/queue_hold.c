@@ -207,9 +207,9 @@ void dibs__hold_settled(dibs_item *item, dibs_status rc, const dibs_error *err)
         atomic_store(&item->limit_until, item->limit_was);
         atomic_store(&item->over, false);
     }
+    tell_settler(item, rc, err);
     if (item->freed)
         dibs__hold_let_go(item);
-    tell_settler(item, rc, err);
     pthread_cond_broadcast(&item->q->cl->over);
     (void)dibs__item_unref(item);
 }
