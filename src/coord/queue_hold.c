@@ -207,9 +207,9 @@ void dibs__hold_settled(dibs_item *item, dibs_status rc, const dibs_error *err)
         atomic_store(&item->limit_until, item->limit_was);
         atomic_store(&item->over, false);
     }
+    tell_settler(item, rc, err);
     if (item->freed)
         dibs__hold_let_go(item);
-    tell_settler(item, rc, err);
     pthread_cond_broadcast(&item->q->cl->over);
     (void)dibs__item_unref(item);
 }
@@ -251,18 +251,28 @@ bool dibs__hold_has_call(const dibs_queue *q)
     return false;
 }
 
+/* The rest is as it was: a request that the store may have done is sent again with the same
+ * settlements, and what no call waits for is of the pools. */
 void dibs__hold_give_up(dibs_queue *q)
 {
+    dibs__queue_request *rq = &q->request;
+    dibsx_fifo wanted = q->wanted;
     dibsx_fifo_node *node;
     dibs_error err;
 
     (void)dibsx_fail(&err, DIBS_UNKNOWN,
                      "the client was closed before the store answered");
-    dibs__hold_end_settlements(q, DIBS_UNKNOWN, &err);
+    for (size_t i = 0; i < rq->ask.settle_count; i++)
+        if (is_call(rq->items[i]))
+            tell_settler(rq->items[i], DIBS_UNKNOWN, &err);
     (void)dibsx_fail(&err, DIBS_UNAVAIL,
                      "the client was closed while the store was out of reach");
-    while ((node = dibsx_fifo_pop(&q->wanted)) != NULL)
-        dibs__hold_settled(dibs__item_of_node(node), DIBS_UNAVAIL, &err);
+    q->wanted = (dibsx_fifo){.count = 0};
+    while ((node = dibsx_fifo_pop(&wanted)) != NULL)
+        if (is_call(dibs__item_of_node(node)))
+            dibs__hold_settled(dibs__item_of_node(node), DIBS_UNAVAIL, &err);
+        else
+            dibsx_fifo_push(&q->wanted, node);
 }
 
 void dibs__hold_lose(dibs_item *item)

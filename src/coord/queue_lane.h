@@ -61,7 +61,7 @@ void dibs__hold_end_wait(dibs__waiter *w);
 void dibs__hold_leave(dibs_queue *q, dibs__waiter *w);
 dibs_status dibs__hold_fail_late(const dibs_queue *q, dibs_error *err);
 
-/* Ends the settlements that calls of a closing client wait for. */
+/* Ends the waits of a closing client's calls for settlements. */
 void dibs__hold_give_up(dibs_queue *q);
 
 /* Whether a call waits for a settlement. */

@@ -307,8 +307,9 @@ static size_t count_made(const push_call *call)
     return made;
 }
 
-/* A wait for more room than the queue may have would have no end. Locks: cl->mutex, let go
- * meanwhile. */
+/* A wait for more room than the queue may have would have no end. Items whose dedup ids are
+ * taken count too, though they need none: whether they are is not known before the push.
+ * Locks: cl->mutex, let go meanwhile. */
 static dibs_status check_cap(dibs_queue *q, push_call *call)
 {
     dibs_client *cl = q->cl;
@@ -331,22 +332,22 @@ static dibs_status check_cap(dibs_queue *q, push_call *call)
                       made, dibs__name_short(cl, q->name), stats.conf.cap);
 }
 
-/* Pushes again and again while the queue is full. Locks: cl->mutex, let go
+/* Pushes again and again while the queue is full, and looks at the cap, which may be
+ * lowered meanwhile: at once, and with each of the longest pauses. Locks: cl->mutex, let go
  * meanwhile. */
 static dibs_status push_waiting(dibs_queue *q, push_call *call, int64_t wait_ms)
 {
     dibsx_nsec deadline =
         wait_ms < 0 ? DIBSX_NEVER : dibsx_after_ms(dibsx_now(), wait_ms);
     int64_t pause_ms = FULL_MIN_MS;
-    bool checked = wait_ms == 0;
     dibs_status rc;
 
     while ((rc = push_once(q, call)) == DIBS_FULL) {
         dibsx_nsec now = dibsx_now(), until;
+        bool looks = pause_ms == FULL_MIN_MS || pause_ms == FULL_MAX_MS;
 
-        if (!checked && check_cap(q, call) != DIBS_OK)
+        if (wait_ms != 0 && looks && check_cap(q, call) != DIBS_OK)
             return DIBS_INVALID;
-        checked = true;
         if (now >= deadline)
             break;
         until =

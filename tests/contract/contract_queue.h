@@ -22,7 +22,7 @@ typedef struct lane {
     size_t handle;
     dibs__reserve
         ask; /* change what is of interest; settle is of the next ask */
-    dibs__settlement settle[8];
+    dibs__settlement settle[DIBS__QUEUE_BATCH];
     taken got[TAKEN_MAX]; /* by the last answer */
     size_t count;
     dibs_error err;

@@ -390,6 +390,45 @@ static void dead_cap_drops_whole_items(void **state)
     assert_int_equal(queue_stats(t).dropped, 1);
 }
 
+/* After a bound was lowered: to drop them all at once would hold up others. */
+static void a_death_drops_a_part_of_the_dead(void **state)
+{
+    enum { MANY = 100, EACH = 64, BOUND = 10 };
+    contract *t = *state;
+    pusher p = queue_pusher(t, 0);
+    lane ln = queue_lane(t, 0);
+    dibs__push_item items[MANY];
+
+    for (int i = 0; i < MANY; i++)
+        items[i] = (dibs__push_item){.to = "",
+                                     .dedup = "",
+                                     .data = i == MANY - 1 ? "b" : "a",
+                                     .len = 1};
+    p.push.items = items;
+    p.push.count = MANY;
+    p.push.number = 1;
+    assert_status(pusher_send(&p), DIBS_OK);
+    lane_open(&ln);
+    assert_status(lane_next(&ln, MANY, false), DIBS_OK);
+    assert_int_equal(ln.count, MANY);
+    for (int i = 0; i < MANY; i++)
+        lane_settle(&ln, DIBS__ITEM_DEAD, ln.got[i].token, 0, NULL);
+    assert_status(lane_next(&ln, 0, false), DIBS_OK);
+    queue_set(t, DIBS__SET_DEADS, (dibs__queue_conf){.deads = BOUND});
+    assert_int_equal(queue_stats(t).dead, MANY);
+    p.push.items = NULL;
+    for (int i = 1; i <= 2; i++) {
+        push_ok(&p, "c");
+        assert_status(lane_end(&ln, DIBS__ITEM_DEAD, lane_take(&ln).token, 0,
+                               NULL),
+                      DIBS_OK);
+        assert_int_equal(queue_stats(t).dead, i == 1 ? MANY + 1 - EACH : BOUND);
+    }
+    assert_int_equal(queue_stats(t).dropped, MANY + 2 - BOUND);
+    assert_string_equal(queue_peek(t, DIBS__PLACE_DEAD, BOUND - 3, 1).data[0],
+                        "b");
+}
+
 static void redrive_makes_new_items_at_the_end(void **state)
 {
     contract *t = *state;
@@ -922,6 +961,7 @@ int contract_queue_care(void)
         CONTRACT_TEST(a_refused_request_loses_no_count),
         CONTRACT_TEST(delay_longer_than_ttl_runs_once),
         CONTRACT_TEST(dead_cap_drops_whole_items),
+        CONTRACT_TEST(a_death_drops_a_part_of_the_dead),
         CONTRACT_TEST(redrive_makes_new_items_at_the_end),
         CONTRACT_TEST(pause_keeps_items),
         CONTRACT_TEST(a_serial_queue_delivers_one_at_a_time),

@@ -48,6 +48,15 @@ dibs__queue_stats stats(world *w)
     return out;
 }
 
+void set_cap(world *w, uint32_t cap)
+{
+    dibs__queue_conf conf = {.cap = cap};
+
+    CHECK(DIBS_OK, w->keep->st->ops->queue_admin->set(
+                       w->keep->st, "q", DIBS__SET_CAP, &conf,
+                       dibsx_after_ms(dibsx_now(), 5000), err));
+}
+
 void hang_in_gate(void *arg)
 {
     gate *g = arg;

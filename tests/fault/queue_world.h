@@ -13,6 +13,7 @@ dibs_item *reserve(dibs_queue *q);
 void ack(dibs_item *item);
 void assert_empty(dibs_queue *q);
 dibs__queue_stats stats(world *w);
+void set_cap(world *w, uint32_t cap);
 
 /* Steps hang in it until it is opened. */
 typedef struct gate {

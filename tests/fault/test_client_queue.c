@@ -682,44 +682,6 @@ static void a_place_is_given_up(void **state)
     dibs_queue_free(other);
 }
 
-static void set_cap(world *w, uint32_t cap)
-{
-    dibs__queue_conf conf = {.cap = cap};
-
-    CHECK(DIBS_OK, w->keep->st->ops->queue_admin->set(
-                       w->keep->st, "q", DIBS__SET_CAP, &conf,
-                       dibsx_after_ms(dibsx_now(), 5000), err));
-}
-
-static void *ack_later(void *arg)
-{
-    call *c = arg;
-
-    usleep(50000);
-    c->rc = dibs_item_ack(c->item, NULL);
-    return NULL;
-}
-
-static void a_full_queue_refuses_or_waits(void **state)
-{
-    world *w = *state;
-    call c = {.q = open_queue(w->one, NULL)};
-
-    set_cap(w, 1);
-    push(c.q);
-    CHECK(DIBS_FULL, dibs_queue_push(c.q, "x", 1, NULL, NULL, err));
-    CHECK(DIBS_FULL, dibs_queue_push(c.q, "x", 1, DIBS_PUSH_OPTS(.wait_ms = 20),
-                                     NULL, err));
-    c.item = reserve(c.q);
-    assert_int_equal(pthread_create(&c.thread, NULL, ack_later, &c), 0);
-    CHECK(DIBS_OK, dibs_queue_push(c.q, "x", 1, DIBS_PUSH_OPTS(.wait_ms = -1),
-                                   NULL, err));
-    pthread_join(c.thread, NULL);
-    assert_status(c.rc, DIBS_OK);
-    dibs_item_free(c.item);
-    dibs_queue_free(c.q);
-}
-
 /* What does not fit together fits one by one. */
 static void a_push_that_is_too_much_holds_up_nobody(void **state)
 {
@@ -986,7 +948,6 @@ int main(void)
         WORLD_TEST(a_lost_ring_costs_a_second),
         WORLD_TEST(a_ring_that_overtakes_an_answer_counts),
         WORLD_TEST(a_place_is_given_up),
-        WORLD_TEST(a_full_queue_refuses_or_waits),
         WORLD_TEST(a_push_that_is_too_much_holds_up_nobody),
         WORLD_TEST(a_purge_that_was_begun_is_not_denied),
         WORLD_TEST(a_free_ends_without_the_store),

@@ -287,41 +287,6 @@ static void records_do_not_grow_with_acks(void **state)
     dibs__store_close(st);
 }
 
-/* As a bound leaves them that was lowered: each death drops some. */
-static void a_death_drops_a_part_of_the_dead(void **state)
-{
-    const dibs__queue_conf conf = {.deads = 10};
-    world *w = *state;
-    dibs__store *st = world_open(w);
-    taking tk;
-
-    assert_status(st->ops->queue_admin->set(st, "jobs", DIBS__SET_DEADS, &conf,
-                                            soon(), &w->err),
-                  DIBS_OK);
-    world_sql(w->path,
-              "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n "
-              "WHERE i < 100) INSERT INTO dead SELECT i, (SELECT q FROM queue "
-              "WHERE name = 'jobs'), i, 1, 0, 1, 0, 0, '', '', '', '' FROM n; "
-              "UPDATE queue SET dead = 100 WHERE name = 'jobs'");
-    tk = open_lane(w, st, "jobs", 7);
-    for (uint64_t i = 1; i <= 2; i++) {
-        push(w, st, "jobs", 5, i, DIBS_OK);
-        tk.ask.settle_count = 0;
-        assert_status(take(w, st, &tk, 1), DIBS_OK);
-        tk.settle =
-            (dibs__settlement){.verb = DIBS__ITEM_DEAD, .token = tk.token};
-        tk.ask.settle_count = 1;
-        assert_status(take(w, st, &tk, 0), DIBS_OK);
-        assert_status(tk.settle.rc, DIBS_OK);
-        assert_int_equal(world_number(w->path, "SELECT count(*) FROM dead"),
-                         i == 1 ? 37 : 10);
-    }
-    assert_int_equal(world_number(w->path, "SELECT dropped FROM queue "
-                                           "WHERE name = 'jobs'"),
-                     92);
-    dibs__store_close(st);
-}
-
 /* Others have their turn in between. */
 static void a_lower_bound_drops_records_in_pieces(void **state)
 {
@@ -583,7 +548,6 @@ int main(void)
         WORLD_TEST(done_leaves_nothing),
         WORLD_TEST(an_empty_queue_keeps_its_numbers),
         WORLD_TEST(records_do_not_grow_with_acks),
-        WORLD_TEST(a_death_drops_a_part_of_the_dead),
         WORLD_TEST(a_lower_bound_drops_records_in_pieces),
         WORLD_TEST(records_that_are_left_are_not_shown),
         WORLD_TEST(an_ack_drops_what_a_bound_of_none_has_left),

@@ -80,6 +80,8 @@ local function drop_dead(id)
     call('HDEL', KEPT, id, id .. ':')
 end
 
+local DROP_EACH = 64 -- dead letters that one death drops
+
 local function bury(item)
     local newest = call('ZREVRANGE', DEAD, '0', '0', 'WITHSCORES')[2]
 
@@ -87,7 +89,8 @@ local function bury(item)
     write_item(item)
     call('ZADD', DEAD, int(math.max(now, (tonumber(newest) or 0) + 1)), item.id)
     head.items, head.died = head.items - 1, head.died + 1
-    for _ = 1, math.min(MOST, call('ZCARD', DEAD) - setting('deads', 10000)) do
+    for _ = 1, math.min(DROP_EACH,
+                        call('ZCARD', DEAD) - setting('deads', 10000)) do
         drop_dead(call('ZRANGE', DEAD, '0', '0')[1])
         head.dropped = head.dropped + 1
     end
