@@ -124,7 +124,8 @@ DIBS_API void dibs_breaker_leave_after(dibs_breaker *breaker, dibs_pass *pass,
 DIBS_API int64_t dibs_breaker_retry_ms(const dibs_breaker *breaker);
 
 /* Asks the store for the state. While the store is away, tells what this client
- * knows. */
+ * knows. A handle that has made no call changes no state, whatever the calls of others
+ * were. */
 DIBS_API DIBS_MUST_CHECK dibs_status dibs_breaker_get(dibs_breaker *breaker,
                                                       dibs_breaker_info *out,
                                                       dibs_error *err);
@@ -145,8 +146,8 @@ typedef bool dibs_breaker_each_fn(const char *name,
 
 /* Calls `each` for every breaker that is open, or has closed within a day, and whose name
  * begins with `begins` (NULL: all). The order is that of the bytes of names. A breaker
- * that has never opened is not listed: it has no value in the store. `each` may use the
- * client.
+ * that has never opened is not listed: it has no value in the store. A list changes no
+ * state. `each` may use the client.
  *   DIBS_UNSUPPORTED  a quorum; the message says why */
 DIBS_API DIBS_MUST_CHECK dibs_status
 dibs_breaker_list(dibs_client *client, const char *begins,

@@ -116,7 +116,7 @@ static void collect(dibs__breaker *br, dibsx_nsec now)
 
     if (good == 0)
         return;
-    br->active = true;
+    br->active = br->called = true;
     add_to_window(br, good, 0, 0, now, &sums);
     if (br->state == DIBS__BREAKER_CLOSED)
         br->good += good;
@@ -196,7 +196,7 @@ static void count_call(dibs__breaker *br, bool good, bool slow, dibsx_nsec now)
     dibs__sums sums;
 
     collect(br, now);
-    br->active = true;
+    br->active = br->called = true;
     add_to_window(br, good, !good, slow, now, &sums);
     if (br->state == DIBS__BREAKER_CLOSED) {
         br->good += good;
@@ -300,6 +300,7 @@ dibs__enter_todo
 dibs__breaker_enter(dibs__breaker *br, dibsx_nsec now, dibs__breaker_pass *pass)
 {
     *pass = (dibs__breaker_pass){.gen = br->gen};
+    br->called = true;
     drop_ended(br, now);
     if (!br->known)
         return DIBS__ENTER_LOOK;
@@ -454,12 +455,13 @@ void dibs__breaker_report(dibs__breaker *br, dibsx_nsec now, dibs__meter *out)
     br->again = false;
 }
 
-/* Decides by the sums of all clients. */
+/* Decides by the sums of all clients. One that only looks may have other rules than those
+ * that make the calls. */
 static void decide(dibs__breaker *br, const dibs__sums *sums)
 {
     const dibs__breaker_rules *rules = &br->rules;
 
-    if (br->wants != DIBS__BREAKER_WANTS_NOTHING)
+    if (!br->called || br->wants != DIBS__BREAKER_WANTS_NOTHING)
         return;
     if (br->state == DIBS__BREAKER_OPEN && sums->good >= rules->need)
         br->wants = DIBS__BREAKER_WANTS_CLOSED;

@@ -407,6 +407,39 @@ static void a_call_that_ends_during_a_report_is_reported_soon(void **state)
     assert_int_equal(next_at(&br, soon), DIBS__BREAKER_REPORT);
 }
 
+static dibs__breaker_todo
+next_after(dibs__breaker *br, const char *text, int64_t good, int64_t bad)
+{
+    dibs__sums sums = {.version = 7,
+                       .expires_ms = DIBS__BREAKER_KEEP_MS,
+                       .good = good,
+                       .bad = bad,
+                       .reporters = 1};
+
+    snprintf(sums.state, sizeof(sums.state), "%s", text);
+    br->ear_at = DIBSX_NEVER;
+    dibs__breaker_metered(br, START, START, DIBS_OK, &sums);
+    return next_at(br, START);
+}
+
+/* The rules of those that make the calls may be others. */
+static void one_that_only_looks_decides_nothing(void **state)
+{
+    dibs__breaker_pass pass;
+    dibs__breaker br;
+
+    (void)state;
+    open_machine(&br);
+    assert_int_not_equal(next_after(&br, "open", 1, 0), DIBS__BREAKER_PUT);
+    (void)dibs__breaker_enter(&br, START, &pass);
+    assert_int_equal(next_after(&br, "open", 1, 0), DIBS__BREAKER_PUT);
+    open_machine(&br);
+    assert_int_not_equal(next_after(&br, "closed", 0, 1), DIBS__BREAKER_PUT);
+    assert_true(dibs__breaker_good_at_once(&br, br.gen, 0));
+    assert_true(dibs__breaker_pending(&br, START));
+    assert_int_equal(next_after(&br, "closed", 1, 1), DIBS__BREAKER_PUT);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -425,6 +458,7 @@ int main(void)
         cmocka_unit_test(a_call_that_ends_during_a_report_is_reported_soon),
         cmocka_unit_test(the_next_probe_waits_for_no_permit_of_its_own),
         cmocka_unit_test(a_permit_released_meanwhile_keeps_no_probe_waiting),
+        cmocka_unit_test(one_that_only_looks_decides_nothing),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
