@@ -87,10 +87,11 @@ typedef struct dibs_breaker_info {
     dibs_breaker_state state; /* as this client sees it */
     bool alone;               /* by its own calls, without the store */
     uint64_t version;         /* of the value in the store; 0: none */
-    int64_t retry_ms;         /* as dibs_breaker_retry_ms() */
-    int64_t good, bad, slow;  /* calls of all clients in the window; while it is
-                                 open, good probes */
-    int64_t reporters;        /* clients with bad or slow calls, at least */
+    int64_t retry_ms; /* as dibs_breaker_retry_ms(); of a list, and of a handle
+                         that has made no call, until it has recovered */
+    int64_t good, bad, slow; /* calls of all clients in the window, of a list in
+                                the last 60 s; while it is open, good probes */
+    int64_t reporters;       /* clients with bad or slow calls, at least */
 } dibs_breaker_info;
 
 /* Makes a handle, without a call to the store. Free it with dibs_breaker_free(),

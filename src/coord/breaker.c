@@ -297,7 +297,7 @@ static void fill_info(const dibs_breaker *br, dibs_breaker_info *out)
         (dibs_breaker_info){.state = dibs__breaker_public(m),
                             .alone = m->away || m->own != DIBS__BREAKER_FOLLOWS,
                             .version = m->version,
-                            .retry_ms = dibs__breaker_retry_ms(m, now),
+                            .retry_ms = dibs__breaker_recover_ms(m, now),
                             .good = sums->good,
                             .bad = sums->bad,
                             .slow = sums->slow,

@@ -441,6 +441,13 @@ int64_t dibs__breaker_retry_ms(const dibs__breaker *br, dibsx_nsec now)
     return at == DIBSX_NEVER ? -1 : dibsx_wait_ms(at, now);
 }
 
+int64_t dibs__breaker_recover_ms(const dibs__breaker *br, dibsx_nsec now)
+{
+    if (br->called || br->state != DIBS__BREAKER_OPEN)
+        return dibs__breaker_retry_ms(br, now);
+    return dibsx_wait_ms(br->recover_at, now);
+}
+
 void dibs__breaker_report(dibs__breaker *br, dibsx_nsec now, dibs__meter *out)
 {
     collect(br, now);

@@ -440,6 +440,41 @@ static void one_that_only_looks_decides_nothing(void **state)
     assert_int_equal(next_after(&br, "closed", 1, 1), DIBS__BREAKER_PUT);
 }
 
+/* Learns at START that it is open, and recovers so much later. */
+static void learn(dibs__breaker *br, uint64_t seed, int64_t left_ms)
+{
+    static const dibs__breaker_rules rules = {.threshold = 1,
+                                              .sampling_ms = 1000,
+                                              .recovery_ms = 30000,
+                                              .probe_ttl_ms = 10000,
+                                              .probes = 1,
+                                              .need = 1,
+                                              .min_clients = 1};
+    const dibs__sums sums = {.version = 7,
+                             .expires_ms = left_ms + DIBS__BREAKER_KEEP_MS,
+                             .state = "open"};
+
+    dibs__breaker_init(br, &rules, true, seed);
+    dibs__breaker_metered(br, START, START, DIBS_STALE, &sums);
+}
+
+static void one_that_only_looks_says_when_it_recovers(void **state)
+{
+    dibs__breaker_pass pass;
+    bool spread = false;
+
+    (void)state;
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        dibs__breaker br;
+
+        learn(&br, seed, 5000);
+        assert_int_equal(dibs__breaker_recover_ms(&br, START), 5000);
+        (void)dibs__breaker_enter(&br, START, &pass);
+        spread |= dibs__breaker_recover_ms(&br, START) > 5100;
+    }
+    assert_true(spread);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -459,6 +494,7 @@ int main(void)
         cmocka_unit_test(the_next_probe_waits_for_no_permit_of_its_own),
         cmocka_unit_test(a_permit_released_meanwhile_keeps_no_probe_waiting),
         cmocka_unit_test(one_that_only_looks_decides_nothing),
+        cmocka_unit_test(one_that_only_looks_says_when_it_recovers),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
