@@ -140,7 +140,8 @@ static void correct_recovery(dibs__breaker *br, int64_t left_ms, dibsx_nsec now)
 static void adopt(dibs__breaker *br, uint64_t version,
                   dibs__breaker_state state, int64_t left_ms, dibsx_nsec now)
 {
-    bool same = br->known && version == br->version && state == br->state;
+    bool first = !br->known;
+    bool same = !first && version == br->version && state == br->state;
 
     br->known = true;
     br->stated_at = now;
@@ -161,6 +162,9 @@ static void adopt(dibs__breaker *br, uint64_t version,
     if (state == DIBS__BREAKER_CLOSED && br->rules.ramp_ms > 0 && left_ms > 0)
         br->ramp_until = dibsx_after_ms(now, left_ms);
     begin_gen(br, now);
+    /* Programs that make one call each begin at different moments anyway. */
+    if (first && state == DIBS__BREAKER_OPEN && left_ms <= 0)
+        set_ask_at(br, now);
 }
 
 static bool reaches(int64_t part, int64_t calls, int64_t percent)

@@ -35,6 +35,15 @@ class Breaker(Case):
             pass
         self.assertEqual(self.json("breaker", "show", "pay", "--json")["state"], "closed")
 
+    def test_one_that_has_recovered_takes_the_first_command(self):
+        words = ("breaker", "run", "pay", "--threshold", "1", "--recovery", "10s")
+        self.ok("breaker", "open", "pay", "--recovery", "500ms")
+        while self.json("breaker", "show", "pay", "--json")["state"] != "half-open":
+            pass
+        self.assertEqual(self.json("breaker", "ls", "--json")["breakers"][0]["state"], "half-open")
+        self.ok(*words, "--", "true")
+        self.assertEqual(self.json("breaker", "show", "pay", "--json")["state"], "closed")
+
     def test_by_hand(self):
         self.ok("breaker", "open", "x")
         refused = self.dibs("breaker", "run", "x", "--json", "true")

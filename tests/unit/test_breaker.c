@@ -475,6 +475,27 @@ static void one_that_only_looks_says_when_it_recovers(void **state)
     assert_true(spread);
 }
 
+/* One that has known it before waits for a moment of its own. */
+static void one_that_learns_it_after_the_recovery_asks_at_once(void **state)
+{
+    dibsx_nsec later = START + 5 * DIBSX_SEC;
+    dibs__breaker_pass pass;
+    bool refused = false;
+
+    (void)state;
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        dibs__breaker br;
+
+        learn(&br, seed, -5000);
+        assert_int_equal(dibs__breaker_enter(&br, START, &pass),
+                         DIBS__ENTER_ASK);
+        learn(&br, seed, 5000);
+        refused |=
+            dibs__breaker_enter(&br, later, &pass) == DIBS__ENTER_REFUSED;
+    }
+    assert_true(refused);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -495,6 +516,7 @@ int main(void)
         cmocka_unit_test(a_permit_released_meanwhile_keeps_no_probe_waiting),
         cmocka_unit_test(one_that_only_looks_decides_nothing),
         cmocka_unit_test(one_that_only_looks_says_when_it_recovers),
+        cmocka_unit_test(one_that_learns_it_after_the_recovery_asks_at_once),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
