@@ -56,7 +56,8 @@ typedef struct dibs_breaker_opts {
     int64_t sampling_ms;  /* the window in which calls are counted; 60,000; at
                               most a day */
     int64_t recovery_ms;  /* from open to half-open; 30,000; at most a day. A
-                              client adds up to a tenth of its own */
+                              client that has known it before adds up to a
+                              tenth of its own */
     int64_t probes;       /* at a time, over all clients; 1; at most 1,000.
                               One client makes 16 at most */
     int64_t need;         /* good probes that close it; 1 */
@@ -87,10 +88,11 @@ typedef struct dibs_breaker_info {
     dibs_breaker_state state; /* as this client sees it */
     bool alone;               /* by its own calls, without the store */
     uint64_t version;         /* of the value in the store; 0: none */
-    int64_t retry_ms;         /* as dibs_breaker_retry_ms() */
-    int64_t good, bad, slow;  /* calls of all clients in the window; while it is
-                                 open, good probes */
-    int64_t reporters;        /* clients with bad or slow calls, at least */
+    int64_t retry_ms; /* as dibs_breaker_retry_ms(); of a list, and of a handle
+                         that has made no call, until it has recovered */
+    int64_t good, bad, slow; /* calls of all clients in the window, of a list in
+                                the last 60 s; while it is open, good probes */
+    int64_t reporters;       /* clients with bad or slow calls, at least */
 } dibs_breaker_info;
 
 /* Makes a handle, without a call to the store. Free it with dibs_breaker_free(),
@@ -124,7 +126,8 @@ DIBS_API void dibs_breaker_leave_after(dibs_breaker *breaker, dibs_pass *pass,
 DIBS_API int64_t dibs_breaker_retry_ms(const dibs_breaker *breaker);
 
 /* Asks the store for the state. While the store is away, tells what this client
- * knows. */
+ * knows. A handle that has made no call changes no state, whatever the calls of others
+ * were. */
 DIBS_API DIBS_MUST_CHECK dibs_status dibs_breaker_get(dibs_breaker *breaker,
                                                       dibs_breaker_info *out,
                                                       dibs_error *err);
@@ -145,8 +148,8 @@ typedef bool dibs_breaker_each_fn(const char *name,
 
 /* Calls `each` for every breaker that is open, or has closed within a day, and whose name
  * begins with `begins` (NULL: all). The order is that of the bytes of names. A breaker
- * that has never opened is not listed: it has no value in the store. `each` may use the
- * client.
+ * that has never opened is not listed: it has no value in the store. A list changes no
+ * state. `each` may use the client.
  *   DIBS_UNSUPPORTED  a quorum; the message says why */
 DIBS_API DIBS_MUST_CHECK dibs_status
 dibs_breaker_list(dibs_client *client, const char *begins,

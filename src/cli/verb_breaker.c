@@ -519,8 +519,8 @@ const dibs__verb dibs__verb_breaker_ls = {
     .summary = "list breakers",
     .about = "One line per breaker that is open, or has closed within a day, "
              "and whose name begins with PREFIX: its state, when it recovers, "
-             "and the calls that are counted in the window. A breaker that has "
-             "never opened is not listed.\n",
+             "and the calls of the last 60 s. A breaker that has never opened "
+             "is not listed.\n",
     .exits = "0 listed\n",
     .options = "json,names",
     .max_operands = 1,
@@ -531,7 +531,8 @@ const dibs__verb dibs__verb_breaker_show = {
     .name = "breaker show",
     .operands = "NAME",
     .summary = "say whether a breaker is open",
-    .about = "Prints the state and the calls that are counted in the window.\n",
+    .about = "Prints the state and the calls that are counted in the window "
+             "(--window).\n",
     .exits = "0 printed; a breaker that nobody used is closed\n",
     .options = "json",
     .min_operands = 1,

@@ -91,7 +91,8 @@ typedef struct dibs__breaker {
         DIBS__BREAKER_WANTS_CLOSED
     } wants; /* to put, in the place of `version` */
 
-    bool away; /* the store did not answer */
+    bool away;   /* the store did not answer */
+    bool called; /* a call was made; before, it only looks */
     bool active;
     bool listening;
     bool cut;   /* a MISSED came since the ear under way began */

@@ -116,7 +116,7 @@ static void collect(dibs__breaker *br, dibsx_nsec now)
 
     if (good == 0)
         return;
-    br->active = true;
+    br->active = br->called = true;
     add_to_window(br, good, 0, 0, now, &sums);
     if (br->state == DIBS__BREAKER_CLOSED)
         br->good += good;
@@ -140,7 +140,8 @@ static void correct_recovery(dibs__breaker *br, int64_t left_ms, dibsx_nsec now)
 static void adopt(dibs__breaker *br, uint64_t version,
                   dibs__breaker_state state, int64_t left_ms, dibsx_nsec now)
 {
-    bool same = br->known && version == br->version && state == br->state;
+    bool first = !br->known;
+    bool same = !first && version == br->version && state == br->state;
 
     br->known = true;
     br->stated_at = now;
@@ -161,6 +162,9 @@ static void adopt(dibs__breaker *br, uint64_t version,
     if (state == DIBS__BREAKER_CLOSED && br->rules.ramp_ms > 0 && left_ms > 0)
         br->ramp_until = dibsx_after_ms(now, left_ms);
     begin_gen(br, now);
+    /* Programs that make one call each begin at different moments anyway. */
+    if (first && state == DIBS__BREAKER_OPEN && left_ms <= 0)
+        set_ask_at(br, now);
 }
 
 static bool reaches(int64_t part, int64_t calls, int64_t percent)
@@ -196,7 +200,7 @@ static void count_call(dibs__breaker *br, bool good, bool slow, dibsx_nsec now)
     dibs__sums sums;
 
     collect(br, now);
-    br->active = true;
+    br->active = br->called = true;
     add_to_window(br, good, !good, slow, now, &sums);
     if (br->state == DIBS__BREAKER_CLOSED) {
         br->good += good;
@@ -300,6 +304,7 @@ dibs__enter_todo
 dibs__breaker_enter(dibs__breaker *br, dibsx_nsec now, dibs__breaker_pass *pass)
 {
     *pass = (dibs__breaker_pass){.gen = br->gen};
+    br->called = true;
     drop_ended(br, now);
     if (!br->known)
         return DIBS__ENTER_LOOK;
@@ -440,6 +445,13 @@ int64_t dibs__breaker_retry_ms(const dibs__breaker *br, dibsx_nsec now)
     return at == DIBSX_NEVER ? -1 : dibsx_wait_ms(at, now);
 }
 
+int64_t dibs__breaker_recover_ms(const dibs__breaker *br, dibsx_nsec now)
+{
+    if (br->called || br->state != DIBS__BREAKER_OPEN)
+        return dibs__breaker_retry_ms(br, now);
+    return dibsx_wait_ms(br->recover_at, now);
+}
+
 void dibs__breaker_report(dibs__breaker *br, dibsx_nsec now, dibs__meter *out)
 {
     collect(br, now);
@@ -454,12 +466,13 @@ void dibs__breaker_report(dibs__breaker *br, dibsx_nsec now, dibs__meter *out)
     br->again = false;
 }
 
-/* Decides by the sums of all clients. */
+/* Decides by the sums of all clients. One that only looks may have other rules than those
+ * that make the calls. */
 static void decide(dibs__breaker *br, const dibs__sums *sums)
 {
     const dibs__breaker_rules *rules = &br->rules;
 
-    if (br->wants != DIBS__BREAKER_WANTS_NOTHING)
+    if (!br->called || br->wants != DIBS__BREAKER_WANTS_NOTHING)
         return;
     if (br->state == DIBS__BREAKER_OPEN && sums->good >= rules->need)
         br->wants = DIBS__BREAKER_WANTS_CLOSED;

@@ -71,6 +71,9 @@ void dibs__breaker_left(dibs__breaker *br, const dibs__breaker_pass *pass,
  * thread. */
 int64_t dibs__breaker_retry_ms(const dibs__breaker *br, dibsx_nsec now);
 
+/* The same, but for one that only looks until it has recovered. */
+int64_t dibs__breaker_recover_ms(const dibs__breaker *br, dibsx_nsec now);
+
 typedef enum dibs__breaker_todo {
     DIBS__BREAKER_SLEEP,   /* until `until` */
     DIBS__BREAKER_REPORT,  /* then dibs__breaker_metered() */

@@ -669,6 +669,68 @@ static void breakers_are_listed(void **state)
     dibs_close(cl);
 }
 
+static bool has_bad(void *arg)
+{
+    return look(arg).bad == 6;
+}
+
+static bool has_good(void *arg)
+{
+    return look(arg).good == 1;
+}
+
+/* One has many bad calls under a high threshold, one a good probe of three. */
+static void a_look_under_other_rules_changes_nothing(void **state)
+{
+    dibs_client *cl = core_open(), *other = core_open();
+    char begins[64], name[2][DIBS_NAME_MAX + 1];
+    dibs_breaker *br[2];
+    dibs_breaker_info was[2], is;
+    dibs_pass pass;
+
+    (void)state;
+    snprintf(begins, sizeof(begins), "%.40s", core_name());
+    for (int i = 0; i < 2; i++)
+        snprintf(name[i], sizeof(name[i]), "%s-%d", begins, i);
+    br[0] = open_breaker(cl, name[0], DIBS_BREAKER_OPTS(.threshold = 100));
+    CHECK(DIBS_OK, dibs_breaker_force(br[0], DIBS_BREAKER_CLOSED, err));
+    assert_true(call(br[0], 6, false));
+    core_until(has_bad, br[0]);
+    br[1] = open_breaker(cl, name[1],
+                         DIBS_BREAKER_OPTS(.threshold = 1, .recovery_ms = 1,
+                                           .need = 3, .probe_ttl_ms = HOUR_MS));
+    trip(br[1], 1);
+    pass = probe(br[1]);
+    dibs_breaker_leave(br[1], &pass, true);
+    core_until(has_good, br[1]);
+    for (int i = 0; i < 2; i++)
+        was[i] = look(br[i]);
+    for (int round = 0; round < 3; round++) {
+        listed li = {.most = 10};
+
+        CHECK(DIBS_OK,
+              dibs_breaker_list(other, begins, note_breaker, &li, err));
+        assert_int_equal(li.count, 2);
+        assert_int_equal(li.states[0], DIBS_BREAKER_CLOSED);
+        assert_int_equal(li.states[1], DIBS_BREAKER_HALF_OPEN);
+        for (int i = 0; i < 2; i++) {
+            dibs_breaker *looks = open_breaker(other, name[i], NULL);
+
+            is = look(looks);
+            assert_int_equal(is.version, was[i].version);
+            assert_int_equal(is.good, i);
+            dibs_breaker_free(looks);
+        }
+    }
+    for (int i = 0; i < 2; i++) {
+        is = look(br[i]);
+        assert_int_equal(is.version, was[i].version);
+        dibs_breaker_free(br[i]);
+    }
+    dibs_close(other);
+    dibs_close(cl);
+}
+
 static void numbers_that_make_no_sense_are_refused(void **state)
 {
     const dibs_breaker_opts *bad[] = {
@@ -715,6 +777,7 @@ int core_breaker_tests(void)
         cmocka_unit_test(what_was_not_reported_is_sent_when_it_is_freed),
         cmocka_unit_test(calls_come_back_little_by_little),
         cmocka_unit_test(breakers_are_listed),
+        cmocka_unit_test(a_look_under_other_rules_changes_nothing),
         cmocka_unit_test(numbers_that_make_no_sense_are_refused),
     };
 

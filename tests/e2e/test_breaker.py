@@ -35,6 +35,15 @@ class Breaker(Case):
             pass
         self.assertEqual(self.json("breaker", "show", "pay", "--json")["state"], "closed")
 
+    def test_one_that_has_recovered_takes_the_first_command(self):
+        words = ("breaker", "run", "pay", "--threshold", "1", "--recovery", "10s")
+        self.ok("breaker", "open", "pay", "--recovery", "500ms")
+        while self.json("breaker", "show", "pay", "--json")["state"] != "half-open":
+            pass
+        self.assertEqual(self.json("breaker", "ls", "--json")["breakers"][0]["state"], "half-open")
+        self.ok(*words, "--", "true")
+        self.assertEqual(self.json("breaker", "show", "pay", "--json")["state"], "closed")
+
     def test_by_hand(self):
         self.ok("breaker", "open", "x")
         refused = self.dibs("breaker", "run", "x", "--json", "true")
@@ -60,6 +69,18 @@ class Breaker(Case):
         self.assertRegex(self.ok("breaker", "ls", "mail"), r"NAME +STATE +RECOVERS IN +GOOD +BAD +SLOW\nmail +open +(1h|59m)")
         self.assertTrue(self.ok("breaker", "show", "ls").startswith("forced; "))
         self.assertEqual(self.dibs("--url", "redis://127.0.0.1:1", "breaker", "ls").returncode, 69)
+
+    def test_a_look_changes_nothing(self):
+        words = ("breaker", "run", "pay", "--threshold", "100", "--", "false")
+        self.ok("breaker", "open", "pay")
+        version = self.json("breaker", "close", "pay", "--json")["version"]
+        for _ in range(6):
+            self.assertEqual(self.dibs(*words).returncode, 1)
+        for _ in range(2):
+            listed = self.json("breaker", "ls", "--json")["breakers"][0]
+            for seen in (listed, self.json("breaker", "show", "pay", "--json")):
+                self.assertEqual((seen["state"], seen["version"], seen["bad"]), ("closed", version, 6))
+        self.assertEqual(self.dibs(*words).returncode, 1)
 
     def test_which_codes_are_bad(self):
         words = ("breaker", "run", "x", "--threshold", "1", "--fail-on", "2,4-6")

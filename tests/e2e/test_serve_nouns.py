@@ -622,6 +622,15 @@ class Gates:
             self.assert_problem(self.daemon.ask(method, value, body, role="operate"), 400, "invalid")
         self.assertEqual(self.daemon.get(path).json["state"], "forced")
 
+    def test_a_look_at_a_breaker_changes_nothing(self):
+        name = self.name()
+        for bad in range(1, 7):
+            self.assertEqual(self.report(name, False, threshold=100).json["bad"], bad)
+        for _ in range(2):
+            row = self.listed("/v1/breakers", name, lambda item: item["bad"] == 6)
+            for seen in (row, self.daemon.get(f"/v1/breakers/{name}").json):
+                self.assertEqual((seen["state"], seen["version"], seen["bad"]), ("closed", 0, 6))
+
     def test_limits(self):
         path = f"/v1/limits/{self.name()}/take"
         take = lambda **body: self.daemon.post(path, dict({"count": 2, "period_ms": 600000}, **body), role="operate")

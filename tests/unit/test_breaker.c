@@ -407,6 +407,95 @@ static void a_call_that_ends_during_a_report_is_reported_soon(void **state)
     assert_int_equal(next_at(&br, soon), DIBS__BREAKER_REPORT);
 }
 
+static dibs__breaker_todo
+next_after(dibs__breaker *br, const char *text, int64_t good, int64_t bad)
+{
+    dibs__sums sums = {.version = 7,
+                       .expires_ms = DIBS__BREAKER_KEEP_MS,
+                       .good = good,
+                       .bad = bad,
+                       .reporters = 1};
+
+    snprintf(sums.state, sizeof(sums.state), "%s", text);
+    br->ear_at = DIBSX_NEVER;
+    dibs__breaker_metered(br, START, START, DIBS_OK, &sums);
+    return next_at(br, START);
+}
+
+/* The rules of those that make the calls may be others. */
+static void one_that_only_looks_decides_nothing(void **state)
+{
+    dibs__breaker_pass pass;
+    dibs__breaker br;
+
+    (void)state;
+    open_machine(&br);
+    assert_int_not_equal(next_after(&br, "open", 1, 0), DIBS__BREAKER_PUT);
+    (void)dibs__breaker_enter(&br, START, &pass);
+    assert_int_equal(next_after(&br, "open", 1, 0), DIBS__BREAKER_PUT);
+    open_machine(&br);
+    assert_int_not_equal(next_after(&br, "closed", 0, 1), DIBS__BREAKER_PUT);
+    assert_true(dibs__breaker_good_at_once(&br, br.gen, 0));
+    assert_true(dibs__breaker_pending(&br, START));
+    assert_int_equal(next_after(&br, "closed", 1, 1), DIBS__BREAKER_PUT);
+}
+
+/* Learns at START that it is open, and recovers so much later. */
+static void learn(dibs__breaker *br, uint64_t seed, int64_t left_ms)
+{
+    static const dibs__breaker_rules rules = {.threshold = 1,
+                                              .sampling_ms = 1000,
+                                              .recovery_ms = 30000,
+                                              .probe_ttl_ms = 10000,
+                                              .probes = 1,
+                                              .need = 1,
+                                              .min_clients = 1};
+    const dibs__sums sums = {.version = 7,
+                             .expires_ms = left_ms + DIBS__BREAKER_KEEP_MS,
+                             .state = "open"};
+
+    dibs__breaker_init(br, &rules, true, seed);
+    dibs__breaker_metered(br, START, START, DIBS_STALE, &sums);
+}
+
+static void one_that_only_looks_says_when_it_recovers(void **state)
+{
+    dibs__breaker_pass pass;
+    bool spread = false;
+
+    (void)state;
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        dibs__breaker br;
+
+        learn(&br, seed, 5000);
+        assert_int_equal(dibs__breaker_recover_ms(&br, START), 5000);
+        (void)dibs__breaker_enter(&br, START, &pass);
+        spread |= dibs__breaker_recover_ms(&br, START) > 5100;
+    }
+    assert_true(spread);
+}
+
+/* One that has known it before waits for a moment of its own. */
+static void one_that_learns_it_after_the_recovery_asks_at_once(void **state)
+{
+    dibsx_nsec later = START + 5 * DIBSX_SEC;
+    dibs__breaker_pass pass;
+    bool refused = false;
+
+    (void)state;
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        dibs__breaker br;
+
+        learn(&br, seed, -5000);
+        assert_int_equal(dibs__breaker_enter(&br, START, &pass),
+                         DIBS__ENTER_ASK);
+        learn(&br, seed, 5000);
+        refused |=
+            dibs__breaker_enter(&br, later, &pass) == DIBS__ENTER_REFUSED;
+    }
+    assert_true(refused);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -425,6 +514,9 @@ int main(void)
         cmocka_unit_test(a_call_that_ends_during_a_report_is_reported_soon),
         cmocka_unit_test(the_next_probe_waits_for_no_permit_of_its_own),
         cmocka_unit_test(a_permit_released_meanwhile_keeps_no_probe_waiting),
+        cmocka_unit_test(one_that_only_looks_decides_nothing),
+        cmocka_unit_test(one_that_only_looks_says_when_it_recovers),
+        cmocka_unit_test(one_that_learns_it_after_the_recovery_asks_at_once),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
