@@ -648,6 +648,18 @@ class Engine(unittest.TestCase):
         answer = daemon.get("/admin/locks/retry-scheduler").json
         self.assertEqual((answer["lockKey"], answer["locked"], answer["threadId"]), ("retry-scheduler", True, holder.pid))
 
+    def test_admin_of_a_sweep_of_another_store(self):
+        """Jobs and their sweeps are in the store of the data, and other locks are not."""
+        self.write(self.AGAIN)
+        holder = self.hold("workflow:retry-scheduler")
+        daemon = Daemon("--jobs", self.file, "--data-url", self.url, url=f"sqlite:{self.folder}/locks.db")
+        self.addCleanup(daemon.end)
+        for name in ("retry-scheduler", "workflow:retry-scheduler"):
+            answer = daemon.get("/admin/locks/" + name, role="read").json
+            self.assertEqual((answer["lockKey"], answer["locked"], answer["threadId"]), ("workflow:retry-scheduler", True, holder.pid))
+        self.assertEqual(daemon.ask("DELETE", "/admin/locks/workflow:retry-scheduler").status, 204)
+        self.assertFalse(daemon.get("/admin/locks/retry-scheduler").json["locked"])
+
     def test_sweeps_rest_as_configured(self):
         """The next look for retries is tomorrow, whatever else the node does."""
         self.write(self.AGAIN)
