@@ -3,6 +3,6 @@
 #ifndef DIBS_STORE_POSTGRES_SCHEMA_H
 #define DIBS_STORE_POSTGRES_SCHEMA_H
 
-enum { DIBS__PG_VERSION = 14 }; /* also in the last of the makers (setup.c) */
+enum { DIBS__PG_VERSION = 14 }; /* of tables and functions (setup.c) */
 
 #endif

@@ -7,57 +7,64 @@
 #include "base/fail.h"
 #include "store/postgres/error.h"
 #include "store/postgres/postgres_store.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-extern const char dibs__pg_sql_schema[]; /* sql/schema.sql, and so on */
-extern const char dibs__pg_sql_grant[];
+extern const char dibs__pg_tables_1_leases[]; /* sql/tables/1_leases.sql, ... */
+extern const char dibs__pg_tables_2_rates[];
+extern const char dibs__pg_tables_3_rosters[];
+extern const char dibs__pg_tables_4_meters[];
+extern const char dibs__pg_tables_5_logs[];
+extern const char dibs__pg_tables_5_queues[];
+extern const char dibs__pg_tables_6_entries[];
+extern const char dibs__pg_tables_7_records[];
+extern const char dibs__pg_sql_grant[]; /* sql/grant.sql, ... */
 extern const char dibs__pg_sql_lease[];
 extern const char dibs__pg_sql_batch[];
 extern const char dibs__pg_sql_turn[];
 extern const char dibs__pg_sql_topic[];
 extern const char dibs__pg_sql_value[];
+extern const char dibs__pg_sql_log[];
 extern const char dibs__pg_sql_rate[];
 extern const char dibs__pg_sql_roster[];
 extern const char dibs__pg_sql_meter[];
-extern const char dibs__pg_sql_events[];
-extern const char dibs__pg_sql_queue[];
 extern const char dibs__pg_sql_commit[];
-extern const char dibs__pg_sql_done[];
 extern const char dibs__pg_sql_queue_common[];
 extern const char dibs__pg_sql_queue_item[];
+extern const char dibs__pg_sql_queue_lane[];
 extern const char dibs__pg_sql_queue_step[];
+extern const char dibs__pg_sql_queue_settle[];
 extern const char dibs__pg_sql_queue_admin[];
-extern const char dibs__pg_sql_hand_over[];
-extern const char dibs__pg_sql_dead_worker[];
-extern const char dibs__pg_sql_show[];
-extern const char dibs__pg_sql_meet[];
-extern const char dibs__pg_sql_serve[];
-extern const char dibs__pg_sql_settle[];
-extern const char dibs__pg_sql_bury[];
-extern const char dibs__pg_sql_outcome[];
 
-enum { PARTS_MAX = 8 };
+/* The SQL that makes version `version` of the tables out of the one before it; 0 is no
+ * schema. */
+static const struct {
+    int version;
+    const char *sql;
+} tables[] = {
+    {1, dibs__pg_tables_1_leases},  {2, dibs__pg_tables_2_rates},
+    {3, dibs__pg_tables_3_rosters}, {4, dibs__pg_tables_4_meters},
+    {5, dibs__pg_tables_5_logs},    {5, dibs__pg_tables_5_queues},
+    {6, dibs__pg_tables_6_entries}, {7, dibs__pg_tables_7_records},
+};
 
-/* The SQL that makes version i + 1 out of version i; 0 is no schema. */
-static const char *const makers[DIBS__PG_VERSION][PARTS_MAX] = {
-    {dibs__pg_sql_schema, dibs__pg_sql_grant, dibs__pg_sql_lease,
-     dibs__pg_sql_batch, dibs__pg_sql_turn, dibs__pg_sql_topic,
-     dibs__pg_sql_value},
-    {dibs__pg_sql_rate},
-    {dibs__pg_sql_roster},
-    {dibs__pg_sql_meter},
-    {dibs__pg_sql_events, dibs__pg_sql_queue},
-    {dibs__pg_sql_commit},
-    {dibs__pg_sql_done, dibs__pg_sql_queue_common, dibs__pg_sql_queue_item,
-     dibs__pg_sql_queue_step, dibs__pg_sql_queue_admin},
-    {dibs__pg_sql_hand_over},
-    {dibs__pg_sql_dead_worker},
-    {dibs__pg_sql_show},
-    {dibs__pg_sql_meet},
-    {dibs__pg_sql_serve},
-    {dibs__pg_sql_settle},
-    {dibs__pg_sql_bury, dibs__pg_sql_outcome},
+/* The functions are those of this version: they replace all that are there. */
+static const char *const functions[] = {
+    dibs__pg_sql_grant,       dibs__pg_sql_lease,
+    dibs__pg_sql_batch,       dibs__pg_sql_turn,
+    dibs__pg_sql_topic,       dibs__pg_sql_value,
+    dibs__pg_sql_log,         dibs__pg_sql_rate,
+    dibs__pg_sql_roster,      dibs__pg_sql_meter,
+    dibs__pg_sql_commit,      dibs__pg_sql_queue_common,
+    dibs__pg_sql_queue_item,  dibs__pg_sql_queue_lane,
+    dibs__pg_sql_queue_step,  dibs__pg_sql_queue_settle,
+    dibs__pg_sql_queue_admin,
+};
+
+enum {
+    TABLES = sizeof(tables) / sizeof(tables[0]),
+    FUNCTIONS = sizeof(functions) / sizeof(functions[0])
 };
 
 static dibs_status
@@ -119,6 +126,16 @@ check_version(dibs_store_task task, int found, dibs_error *err)
     return DIBS_OK;
 }
 
+static dibs_status write_version(dibs__pg_conn *cn, const dibs__pg_conf *conf,
+                                 dibsx_nsec deadline, dibs_error *err)
+{
+    char sql[64];
+
+    snprintf(sql, sizeof(sql), "UPDATE @schema@.meta SET version = %d",
+             DIBS__PG_VERSION);
+    return run_sql(cn, conf, sql, deadline, NULL, err);
+}
+
 static dibs_status make_schema(dibs__pg_conn *cn, const dibs__pg_conf *conf,
                                int from, dibsx_nsec deadline, dibs_error *err)
 {
@@ -130,10 +147,12 @@ static dibs_status make_schema(dibs__pg_conn *cn, const dibs__pg_conf *conf,
 
     if (rc == DIBS_OK && !there)
         rc = run_sql(cn, conf, "CREATE SCHEMA @schema@", deadline, NULL, err);
-    for (int i = from; i < DIBS__PG_VERSION; i++)
-        for (size_t k = 0; k < PARTS_MAX && makers[i][k] && rc == DIBS_OK; k++)
-            rc = run_sql(cn, conf, makers[i][k], deadline, NULL, err);
-    return rc;
+    for (size_t i = 0; i < TABLES && rc == DIBS_OK; i++)
+        if (tables[i].version > from)
+            rc = run_sql(cn, conf, tables[i].sql, deadline, NULL, err);
+    for (size_t i = 0; i < FUNCTIONS && rc == DIBS_OK; i++)
+        rc = run_sql(cn, conf, functions[i], deadline, NULL, err);
+    return rc == DIBS_OK ? write_version(cn, conf, deadline, err) : rc;
 }
 
 /* Inside the transaction, under the lock. */

@@ -6,8 +6,9 @@
 -- name, and are joined in that order, so that two such statements cannot deadlock:
 -- the connection has no other joins than nested loops. If several have the same name,
 -- the first is done. a_lazily: all of them are released.
-CREATE FUNCTION @schema@.few(a_names text[], a_owners text[], a_ttls bigint[],
-                             a_whos text[], a_bell text, a_lazily boolean)
+CREATE OR REPLACE FUNCTION @schema@.few(
+    a_names text[], a_owners text[], a_ttls bigint[], a_whos text[], a_bell text,
+    a_lazily boolean)
 RETURNS SETOF bigint
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -34,7 +35,7 @@ END
 $$;
 
 -- The same where the connection has no settings of its own.
-CREATE FUNCTION @schema@.few_pooled(
+CREATE OR REPLACE FUNCTION @schema@.few_pooled(
     a_names text[], a_owners text[], a_ttls bigint[], a_whos text[], a_bell text,
     a_lazily boolean)
 RETURNS SETOF bigint
@@ -52,7 +53,7 @@ $$;
 -- above; for one name, in the order of arrival. Flags of a release: 1 for unanswered.
 -- a_ms is the ttl, or how long a release excludes others. Answers as acquire and
 -- release.
-CREATE FUNCTION @schema@.batch(
+CREATE OR REPLACE FUNCTION @schema@.batch(
     a_release bigint[], a_names text[], a_owners text[], a_modes text[],
     a_permits bigint[], a_capacities bigint[], a_flags bigint[],
     a_priorities bigint[], a_ms bigint[], a_whos text[], a_bell text)

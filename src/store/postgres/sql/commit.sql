@@ -1,9 +1,4 @@
--- commit.sql - version 6: commits and indexes (src/store/commit.h). The rule is that of
--- src/store/ledger.c.
---
--- entry: a member of an index. `at` is its number; -1 only inside a commit. The index
--- entry_at leaves that out so that it serves the looks in order alone: a member is found
--- by the primary key, whatever the server thought of the table when it made the plan.
+-- commit.sql - commits (src/store/commit.h). The rule is that of src/store/ledger.c.
 --
 -- Locks, in this order: the indexes, by the hash of their names; the values, first those
 -- that may be absent, each by a row without a version, then all by FOR UPDATE, both in
@@ -12,18 +7,8 @@
 -- entries are locked one by one, those that leave without being there as well. So of
 -- two commits one sees all of the other, and none waits in a circle.
 
-CREATE TABLE @schema@.entry(
-    at bigint NOT NULL,
-    name text COLLATE "C" NOT NULL,
-    member text COLLATE "C" NOT NULL,
-    PRIMARY KEY (name, member)
-) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02,
-        autovacuum_vacuum_threshold = 1000);
-
-CREATE INDEX entry_at ON @schema@.entry(name, at, member) WHERE at >= 0;
-
 -- Puts a member into an index, or moves it. Answers 1 if it is new.
-CREATE FUNCTION @schema@.entry_enter(a_name text, a_member text, a_at bigint)
+CREATE OR REPLACE FUNCTION @schema@.entry_enter(a_name text, a_member text, a_at bigint)
 RETURNS bigint
 LANGUAGE plpgsql AS $$
 BEGIN
@@ -41,7 +26,7 @@ $$;
 -- Takes a member out of an index. Answers -1 if it was there. If it was not, its place
 -- is taken until the commit: another commit that enters it now is before this one or
 -- behind it, in all that both do.
-CREATE FUNCTION @schema@.entry_leave(a_name text, a_member text)
+CREATE OR REPLACE FUNCTION @schema@.entry_leave(a_name text, a_member text)
 RETURNS bigint
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -63,8 +48,8 @@ END
 $$;
 
 -- Locks indexes. a_all: the step has several commits.
-CREATE FUNCTION @schema@.commit_indexes(a_verbs bigint[], a_names text[],
-                                        a_all boolean) RETURNS void
+CREATE OR REPLACE FUNCTION @schema@.commit_indexes(
+    a_verbs bigint[], a_names text[], a_all boolean) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM CASE WHEN i.alone THEN pg_advisory_xact_lock(i.hash)
@@ -81,7 +66,7 @@ $$;
 -- Answers whether it made any. One that was there, and has been deleted meanwhile, is made
 -- as well; to begin again it lets go of all rows, since with one in hand it might wait for
 -- a commit that makes the other and waits for this one.
-CREATE FUNCTION @schema@.commit_values(a_keys text[], a_free text[])
+CREATE OR REPLACE FUNCTION @schema@.commit_values(a_keys text[], a_free text[])
 RETURNS boolean
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -117,7 +102,7 @@ $$;
 
 -- Looks at the clock and the checks of a commit. head is NULL if it may be done, else
 -- "10 NOW", "11 NOW" or "4 NOW CHECK VERSION LEFT_MS", then with the data found.
-CREATE FUNCTION @schema@.commit_check(
+CREATE OR REPLACE FUNCTION @schema@.commit_check(
     at_us bigint, a_before bigint, a_after bigint, a_keys text[],
     a_versions bigint[], OUT head text, OUT data bytea)
 LANGUAGE plpgsql AS $$
@@ -146,7 +131,7 @@ END
 $$;
 
 -- Changes the values of a commit. Answers the topics that it tells.
-CREATE FUNCTION @schema@.commit_put(
+CREATE OR REPLACE FUNCTION @schema@.commit_put(
     at_us bigint, a_version bigint, a_verbs bigint[], a_keys text[],
     a_numbers bigint[], a_data bytea[])
 RETURNS text[]
@@ -182,7 +167,7 @@ $$;
 -- Changes the entries of a commit, in order. `sizes` are those of indexes that it had to
 -- count, and stays true. Answers the sizes that were asked for, in the order of the
 -- changes.
-CREATE FUNCTION @schema@.commit_entries(
+CREATE OR REPLACE FUNCTION @schema@.commit_entries(
     at_us bigint, a_verbs bigint[], a_names text[], a_members text[],
     a_numbers bigint[], INOUT sizes jsonb, OUT words text)
 LANGUAGE plpgsql AS $$
@@ -226,7 +211,7 @@ $$;
 -- 5 enter so many us from now; 8 more where the size is not asked for. Answers a text for
 -- all of them, with "0 NOW VERSION" and the sizes for each that was done, else as
 -- commit_check; and the data that was found, for each that answers 4.
-CREATE FUNCTION @schema@.value_commit(
+CREATE OR REPLACE FUNCTION @schema@.value_commit(
     a_before bigint[], a_after bigint[], a_checks bigint[], a_changes bigint[],
     a_keys text[], a_versions bigint[], a_free text[], a_verbs bigint[],
     a_names text[], a_members text[], a_numbers bigint[], a_data bytea[])
@@ -295,5 +280,3 @@ BEGIN
     RETURN convert_to(array_to_string(v_heads, ' '), 'UTF8') || v_found;
 END
 $$;
-
-UPDATE @schema@.meta SET version = 6;

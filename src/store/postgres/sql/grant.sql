@@ -16,14 +16,14 @@
 -- granted before it, of this name by (1) and of others by the clock, and below every
 -- fence that the name grants after it.
 
-CREATE FUNCTION @schema@.now_us() RETURNS bigint
+CREATE OR REPLACE FUNCTION @schema@.now_us() RETURNS bigint
 LANGUAGE sql VOLATILE PARALLEL SAFE AS $$
     SELECT (date_part('epoch', clock_timestamp()) * 1000000)::bigint
 $$;
 
 -- A notice is a hint. It leaves when the step is committed.
-CREATE FUNCTION @schema@.ring(a_bell text, a_owner text, a_news text,
-                              a_fence bigint) RETURNS void
+CREATE OR REPLACE FUNCTION @schema@.ring(
+    a_bell text, a_owner text, a_news text, a_fence bigint) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
     IF a_bell <> '' THEN
@@ -35,7 +35,7 @@ $$;
 
 -- A crash of the server may lose the change that follows: it takes nothing from any
 -- client, so that the loss costs time only.
-CREATE FUNCTION @schema@.lazily() RETURNS void
+CREATE OR REPLACE FUNCTION @schema@.lazily() RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM set_config('synchronous_commit', 'off', true);
@@ -45,7 +45,7 @@ $$;
 -- Makes a row for a name that has none. Its fences begin above those of every
 -- name that was swept, so perhaps of this one: the floor is read when the row is
 -- there, and a sweep that took an earlier one has been committed by then.
-CREATE FUNCTION @schema@.found(a_name text) RETURNS void
+CREATE OR REPLACE FUNCTION @schema@.found(a_name text) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
     INSERT INTO @schema@.roll AS r (name, last, since_us)
@@ -59,7 +59,7 @@ END
 $$;
 
 -- An owner that has left is granted nothing until its tombstone's time has passed.
-CREATE FUNCTION @schema@.put_tomb(a_name text, a_owner text, a_until bigint)
+CREATE OR REPLACE FUNCTION @schema@.put_tomb(a_name text, a_owner text, a_until bigint)
 RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
@@ -70,7 +70,7 @@ $$;
 
 -- A ghost that a tombstone follows gets it; all parties whose time has passed are
 -- dropped.
-CREATE FUNCTION @schema@.prune(a_name text, at_us bigint) RETURNS void
+CREATE OR REPLACE FUNCTION @schema@.prune(a_name text, at_us bigint) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
     DELETE FROM @schema@.tomb AS t
@@ -89,7 +89,7 @@ END
 $$;
 
 -- Makes a party of the holder that has the name by its row alone; tidy undoes it.
-CREATE FUNCTION @schema@.unfold(r @schema@.roll, at_us bigint) RETURNS void
+CREATE OR REPLACE FUNCTION @schema@.unfold(r @schema@.roll, at_us bigint) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
     IF r.until_us > at_us THEN
@@ -105,7 +105,7 @@ $$;
 -- Begins a step: locks the name, ends expired parties, answers the time. From then on
 -- every holder and waiter of the name has a party. Answers NULL for an unknown name,
 -- but makes its row first with a_make.
-CREATE FUNCTION @schema@.enter(a_name text, a_make boolean) RETURNS bigint
+CREATE OR REPLACE FUNCTION @schema@.enter(a_name text, a_make boolean) RETURNS bigint
 LANGUAGE plpgsql AS $$
 DECLARE
     r @schema@.roll;
@@ -131,7 +131,7 @@ END
 $$;
 
 -- The owner's party, one with the role "tomb" when it has left, or NULL.
-CREATE FUNCTION @schema@.find(a_name text, a_owner text)
+CREATE OR REPLACE FUNCTION @schema@.find(a_name text, a_owner text)
 RETURNS @schema@.party
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -149,7 +149,7 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION @schema@.drop_party(a_name text, a_slot integer) RETURNS void
+CREATE OR REPLACE FUNCTION @schema@.drop_party(a_name text, a_slot integer) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
     DELETE FROM @schema@.party AS p WHERE p.name = a_name AND p.slot = a_slot;
@@ -157,7 +157,7 @@ END
 $$;
 
 -- Answers the slot that it got.
-CREATE FUNCTION @schema@.add_party(mine @schema@.party) RETURNS integer
+CREATE OR REPLACE FUNCTION @schema@.add_party(mine @schema@.party) RETURNS integer
 LANGUAGE plpgsql AS $$
 BEGIN
     SELECT coalesce(max(p.slot), 0) + 1 INTO mine.slot
@@ -167,7 +167,7 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION @schema@.next_fence(a_name text) RETURNS bigint
+CREATE OR REPLACE FUNCTION @schema@.next_fence(a_name text) RETURNS bigint
 LANGUAGE plpgsql AS $$
 DECLARE
     v_fence bigint;
@@ -179,9 +179,36 @@ BEGIN
 END
 $$;
 
+-- Grants the name to a party. A waiter refreshes its place without the lock of the name
+-- (wait_on), also after this step has read the clock, and believes in a claim for 3 s
+-- from its last ask: so the claim lasts as long as its place does. Its row is locked before the
+-- fence is drawn: an answer "queued" that it got has a watermark below that.
+CREATE OR REPLACE FUNCTION @schema@.give(
+    a_name text, a_slot integer, a_asking boolean, at_us bigint)
+RETURNS void
+LANGUAGE plpgsql AS $$
+DECLARE
+    mine @schema@.party;
+    v_fence bigint;
+BEGIN
+    SELECT * INTO mine FROM @schema@.party AS p
+    WHERE p.name = a_name AND p.slot = a_slot FOR UPDATE;
+    v_fence := @schema@.next_fence(a_name);
+    UPDATE @schema@.party AS p
+    SET role = 'holder', fence = v_fence, claim = NOT a_asking,
+        since_us = at_us,
+        until_us = CASE WHEN a_asking THEN at_us + p.ttl_ms * 1000
+                        ELSE greatest(mine.until_us, at_us + 3000000) END
+    WHERE p.name = a_name AND p.slot = a_slot;
+    IF NOT a_asking THEN
+        PERFORM @schema@.ring(mine.bell, mine.owner, 'granted', v_fence);
+    END IF;
+END
+$$;
+
 -- Whether one more could be granted now, beside all that hold.
-CREATE FUNCTION @schema@.fits(a_name text, a_mode @schema@.mode,
-                              a_permits bigint, a_capacity bigint)
+CREATE OR REPLACE FUNCTION @schema@.fits(
+    a_name text, a_mode @schema@.mode, a_permits bigint, a_capacity bigint)
 RETURNS boolean
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -203,13 +230,13 @@ $$;
 
 -- For how long a waiter may be silent: one that lives asks at least once a second
 -- (POLL_MS in src/core/machine/acquire.c), and half as long again is for the way.
-CREATE FUNCTION @schema@.alive_us() RETURNS bigint
+CREATE OR REPLACE FUNCTION @schema@.alive_us() RETURNS bigint
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
     SELECT 1500000::bigint
 $$;
 
 -- When a waiter asked last: its place lives 3 s from then.
-CREATE FUNCTION @schema@.asked_us(other @schema@.party) RETURNS bigint
+CREATE OR REPLACE FUNCTION @schema@.asked_us(other @schema@.party) RETURNS bigint
 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
     SELECT other.until_us - 3000000
 $$;
@@ -220,7 +247,7 @@ $$;
 -- which nothing can come between, so that many dead waiters fill no table of locks.
 -- A session does not see its own lock; that of the bell has a setting for it. A
 -- waiter without a bell polls, and nothing is known about it.
-CREATE FUNCTION @schema@.hears(a_bell text) RETURNS boolean
+CREATE OR REPLACE FUNCTION @schema@.hears(a_bell text) RETURNS boolean
 LANGUAGE plpgsql AS $$
 DECLARE
     v_key bigint := hashtextextended('dibs_' || a_bell, 0);
@@ -236,7 +263,7 @@ $$;
 -- Until when a waiter that does not hear is waited for. A waiter that could not ask is
 -- not silent: its silence counts from the beginning of this session at the earliest,
 -- and no session outlives a restart, a crash or a failover of the server.
-CREATE FUNCTION @schema@.awaited_us(other @schema@.party) RETURNS bigint
+CREATE OR REPLACE FUNCTION @schema@.awaited_us(other @schema@.party) RETURNS bigint
 LANGUAGE plpgsql AS $$
 DECLARE
     v_since timestamptz;
@@ -254,8 +281,8 @@ $$;
 -- was killed, and a claim would keep all others waiting; or was cut off, and asks
 -- again at once. So the name is kept free until it asks, or has been silent for too
 -- long: then it is passed over, and keeps its place.
-CREATE FUNCTION @schema@.serve(a_name text, a_asker text, a_priority integer,
-                               at_us bigint) RETURNS integer
+CREATE OR REPLACE FUNCTION @schema@.serve(
+    a_name text, a_asker text, a_priority integer, at_us bigint) RETURNS integer
 LANGUAGE plpgsql AS $$
 DECLARE
     head @schema@.party;
@@ -285,7 +312,7 @@ $$;
 
 -- When a waiter asks again that was refused though nobody holds the name: when the
 -- next of the others has been silent for too long.
-CREATE FUNCTION @schema@.kept_ms(a_name text, a_owner text, at_us bigint)
+CREATE OR REPLACE FUNCTION @schema@.kept_ms(a_name text, a_owner text, at_us bigint)
 RETURNS bigint
 LANGUAGE sql AS $$
     SELECT coalesce((min(@schema@.asked_us(p)) + @schema@.alive_us() - at_us - 1)
@@ -296,7 +323,7 @@ LANGUAGE sql AS $$
 $$;
 
 -- Serves the whole queue. Answers whether somebody was served.
-CREATE FUNCTION @schema@.serve_all(a_name text, at_us bigint) RETURNS boolean
+CREATE OR REPLACE FUNCTION @schema@.serve_all(a_name text, at_us bigint) RETURNS boolean
 LANGUAGE plpgsql AS $$
 DECLARE
     v_served integer := @schema@.serve(a_name, '', -2147483648, at_us);
@@ -307,7 +334,7 @@ $$;
 
 -- Ends a step: a holder that is alone in the name, with a plain lock, has it by the
 -- name's row alone again.
-CREATE FUNCTION @schema@.tidy(a_name text) RETURNS void
+CREATE OR REPLACE FUNCTION @schema@.tidy(a_name text) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
     mine @schema@.party;
@@ -339,7 +366,7 @@ END
 $$;
 
 -- Both. Answers whether somebody was served.
-CREATE FUNCTION @schema@.settle(a_name text, at_us bigint) RETURNS boolean
+CREATE OR REPLACE FUNCTION @schema@.settle(a_name text, at_us bigint) RETURNS boolean
 LANGUAGE plpgsql AS $$
 DECLARE
     v_served boolean := @schema@.serve_all(a_name, at_us);
@@ -351,7 +378,7 @@ $$;
 
 -- Notifies the holders that want to know of a refusal, but for one. A holder with a
 -- new grant gets the notice of the grant instead.
-CREATE FUNCTION @schema@.tell_wanted(a_name text, a_but text, at_us bigint)
+CREATE OR REPLACE FUNCTION @schema@.tell_wanted(a_name text, a_but text, at_us bigint)
 RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
@@ -364,7 +391,7 @@ $$;
 
 -- Removes names that were unused for a minute, a few at a time; the floor keeps the
 -- highest fence of all of these. Waits for no lock.
-CREATE FUNCTION @schema@.sweep() RETURNS trigger
+CREATE OR REPLACE FUNCTION @schema@.sweep() RETURNS trigger
 LANGUAGE plpgsql AS $$
 DECLARE
     dead_us bigint := @schema@.now_us() - 60000000;
@@ -408,7 +435,15 @@ $$;
 
 -- One in sixteen steps that add a name sweeps, when all else is done: a step of
 -- several names has locked some that look unused, and may yet wait for others, which
--- it must not do while it has locked swept names.
-CREATE CONSTRAINT TRIGGER sweep AFTER INSERT ON @schema@.roll
-DEFERRABLE INITIALLY DEFERRED
-FOR EACH ROW WHEN (new.since_us % 16 = 0) EXECUTE FUNCTION @schema@.sweep();
+-- it must not do while it has locked swept names. An upgrade finds the trigger there.
+DO $$
+BEGIN
+    IF NOT EXISTS (SELECT FROM pg_trigger AS t WHERE t.tgname = 'sweep'
+                   AND t.tgrelid = '@schema@.roll'::regclass) THEN
+        CREATE CONSTRAINT TRIGGER sweep AFTER INSERT ON @schema@.roll
+        DEFERRABLE INITIALLY DEFERRED
+        FOR EACH ROW WHEN (new.since_us % 16 = 0)
+        EXECUTE FUNCTION @schema@.sweep();
+    END IF;
+END
+$$;

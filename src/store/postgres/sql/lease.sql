@@ -4,7 +4,7 @@
 -- Answers "0 fence left_ms claim", "1 fence left_ms queued ahead who", "3", or
 -- "6 capacity"; "0 fence" when all of the ttl is left. a_flags: 1 to join the queue,
 -- 2 to barge, 4 to tell; 8 for one of a batch.
-CREATE FUNCTION @schema@.acquire(
+CREATE OR REPLACE FUNCTION @schema@.acquire(
     a_name text, a_owner text, a_mode @schema@.mode, a_permits bigint,
     a_capacity bigint, a_flags integer, a_priority integer, a_ttl_ms bigint,
     a_who text, a_bell text)
@@ -21,7 +21,7 @@ END
 $$;
 
 -- The short way: a plain lock on a name without holders and waiters.
-CREATE FUNCTION @schema@.acquire_plain(
+CREATE OR REPLACE FUNCTION @schema@.acquire_plain(
     a_name text, a_owner text, a_flags integer, a_ttl_ms bigint, a_who text,
     a_bell text)
 RETURNS text
@@ -47,7 +47,7 @@ $$;
 
 -- An owner that only tries, while another holds a plain lock, is refused without
 -- locking the row.
-CREATE FUNCTION @schema@.acquire_other(
+CREATE OR REPLACE FUNCTION @schema@.acquire_other(
     a_name text, a_owner text, a_mode @schema@.mode, a_permits bigint,
     a_capacity bigint, a_flags integer, a_priority integer, a_ttl_ms bigint,
     a_who text, a_bell text)
@@ -92,8 +92,8 @@ $$;
 --       an ask of a batch does not come here.
 --   (4) A place that was refreshed has not been served since its owner got it, so that
 --       the watermark covers all earlier notices to that owner.
-CREATE FUNCTION @schema@.wait_on(a_name text, a_owner text,
-                                 a_mode @schema@.mode, a_bell text, at_us bigint)
+CREATE OR REPLACE FUNCTION @schema@.wait_on(
+    a_name text, a_owner text, a_mode @schema@.mode, a_bell text, at_us bigint)
 RETURNS text
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -130,7 +130,7 @@ $$;
 
 -- A plain lock on a name that is not known. NULL when it is known by now. The floor
 -- is read when the row is there (see found).
-CREATE FUNCTION @schema@.acquire_new(mine @schema@.party) RETURNS bigint
+CREATE OR REPLACE FUNCTION @schema@.acquire_new(mine @schema@.party) RETURNS bigint
 LANGUAGE plpgsql AS $$
 DECLARE
     v_floor bigint;
@@ -152,14 +152,14 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION @schema@.answer(mine @schema@.party, at_us bigint)
+CREATE OR REPLACE FUNCTION @schema@.answer(mine @schema@.party, at_us bigint)
 RETURNS text
 LANGUAGE sql AS $$
     SELECT '0 ' || mine.fence || ' ' || (mine.until_us - at_us) / 1000 || ' ' ||
            mine.claim::integer
 $$;
 
-CREATE FUNCTION @schema@.acquire_long(
+CREATE OR REPLACE FUNCTION @schema@.acquire_long(
     a_name text, a_owner text, a_mode @schema@.mode, a_permits bigint,
     a_capacity bigint, a_queue boolean, a_barge boolean, a_tell boolean,
     a_priority integer, a_ttl_ms bigint, a_who text, a_bell text)
@@ -226,8 +226,8 @@ $$;
 
 -- An asker that is not in the queue comes after all of its priority. Answers how many
 -- others were served.
-CREATE FUNCTION @schema@.ask_first(mine @schema@.party, a_queue boolean,
-                                   a_barge boolean, at_us bigint)
+CREATE OR REPLACE FUNCTION @schema@.ask_first(
+    mine @schema@.party, a_queue boolean, a_barge boolean, at_us bigint)
 RETURNS integer
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -253,8 +253,8 @@ END
 $$;
 
 -- A waiter refreshes its place, or gives it up when it does not want to wait.
-CREATE FUNCTION @schema@.ask_again(mine @schema@.party, a_queue boolean,
-                                   a_barge boolean, a_bell text, at_us bigint)
+CREATE OR REPLACE FUNCTION @schema@.ask_again(
+    mine @schema@.party, a_queue boolean, a_barge boolean, a_bell text, at_us bigint)
 RETURNS integer
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -271,7 +271,7 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION @schema@.first_to_end(a_name text) RETURNS @schema@.party
+CREATE OR REPLACE FUNCTION @schema@.first_to_end(a_name text) RETURNS @schema@.party
 LANGUAGE plpgsql AS $$
 DECLARE
     first @schema@.party;
@@ -283,7 +283,7 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION @schema@.watermark(a_name text, at_us bigint) RETURNS bigint
+CREATE OR REPLACE FUNCTION @schema@.watermark(a_name text, at_us bigint) RETURNS bigint
 LANGUAGE plpgsql AS $$
 BEGIN
     RETURN (SELECT greatest(r.last, at_us - 1) FROM @schema@.roll AS r
@@ -292,8 +292,8 @@ END
 $$;
 
 -- `mine` is the place it has, or would have had: then without a seq.
-CREATE FUNCTION @schema@.refuse(mine @schema@.party, a_queue boolean,
-                                a_served integer, at_us bigint) RETURNS text
+CREATE OR REPLACE FUNCTION @schema@.refuse(
+    mine @schema@.party, a_queue boolean, a_served integer, at_us bigint) RETURNS text
 LANGUAGE plpgsql AS $$
 DECLARE
     first @schema@.party;
@@ -325,8 +325,8 @@ $$;
 -- Renews many, in the order of their names, so that two such calls cannot deadlock.
 -- Answers for each -1 when it is lost, else twice the time left in ms, plus one when a
 -- waiter is in the queue.
-CREATE FUNCTION @schema@.renew(a_names text[], a_owners text[],
-                               a_fences bigint[], a_ttls bigint[], a_bell text)
+CREATE OR REPLACE FUNCTION @schema@.renew(
+    a_names text[], a_owners text[], a_fences bigint[], a_ttls bigint[], a_bell text)
 RETURNS text
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -356,8 +356,8 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION @schema@.renew_long(a_name text, a_owner text, a_fence bigint,
-                                    a_ttl_ms bigint, a_bell text)
+CREATE OR REPLACE FUNCTION @schema@.renew_long(
+    a_name text, a_owner text, a_fence bigint, a_ttl_ms bigint, a_bell text)
 RETURNS bigint
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -385,8 +385,8 @@ END
 $$;
 
 -- Answers "0", or "3" when it had no lease.
-CREATE FUNCTION @schema@.release(a_name text, a_owner text,
-                                 a_unanswered boolean, a_keep_ms bigint)
+CREATE OR REPLACE FUNCTION @schema@.release(
+    a_name text, a_owner text, a_unanswered boolean, a_keep_ms bigint)
 RETURNS text
 LANGUAGE plpgsql AS $$
 BEGIN
@@ -398,7 +398,7 @@ END
 $$;
 
 -- The short way. A crash of the server may lose it, as `lazily` explains.
-CREATE FUNCTION @schema@.release_plain(a_name text, a_owner text) RETURNS text
+CREATE OR REPLACE FUNCTION @schema@.release_plain(a_name text, a_owner text) RETURNS text
 LANGUAGE plpgsql AS $$
 DECLARE
     at_us bigint := date_part('epoch', clock_timestamp()) * 1000000;
@@ -414,8 +414,8 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION @schema@.release_long(a_name text, a_owner text,
-                                      a_unanswered boolean, a_keep_ms bigint)
+CREATE OR REPLACE FUNCTION @schema@.release_long(
+    a_name text, a_owner text, a_unanswered boolean, a_keep_ms bigint)
 RETURNS text
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -443,8 +443,8 @@ END
 $$;
 
 -- A ghost that is released again keeps its time.
-CREATE FUNCTION @schema@.haunt(mine @schema@.party, a_unanswered boolean,
-                               a_keep_ms bigint, at_us bigint) RETURNS void
+CREATE OR REPLACE FUNCTION @schema@.haunt(
+    mine @schema@.party, a_unanswered boolean, a_keep_ms bigint, at_us bigint) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
     UPDATE @schema@.party AS p
@@ -456,8 +456,8 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION @schema@.bury(mine @schema@.party, a_name text, a_owner text,
-                              at_us bigint) RETURNS void
+CREATE OR REPLACE FUNCTION @schema@.bury(
+    mine @schema@.party, a_name text, a_owner text, at_us bigint) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
     IF mine.slot IS NOT NULL THEN
@@ -468,7 +468,7 @@ END
 $$;
 
 -- Answers "0 broken", "5" or "4".
-CREATE FUNCTION @schema@.take(a_name text, a_fence bigint) RETURNS text
+CREATE OR REPLACE FUNCTION @schema@.take(a_name text, a_fence bigint) RETURNS text
 LANGUAGE plpgsql AS $$
 DECLARE
     at_us bigint := @schema@.enter(a_name, false);
@@ -502,7 +502,7 @@ END
 $$;
 
 -- Changes nothing. Answers "0 asked", "5" or "4".
-CREATE FUNCTION @schema@.yield(a_name text, a_fence bigint) RETURNS text
+CREATE OR REPLACE FUNCTION @schema@.yield(a_name text, a_fence bigint) RETURNS text
 LANGUAGE plpgsql AS $$
 DECLARE
     at_us bigint := @schema@.now_us();

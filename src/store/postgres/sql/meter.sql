@@ -1,22 +1,7 @@
--- meter.sql - version 4 of the schema: the windows of meters (src/store/meter.h).
---
--- meter: calls that were counted for a version of a value. Not logged: a crash of the
--- server forgets a window, which is then counted anew.
---   cells      start_ms, good, bad, slow and marks of each cell, the newest first
---   until_us   not before the window is over, in whole minutes, as of a rate
-
-CREATE UNLOGGED TABLE @schema@.meter(
-    key text COLLATE "C" PRIMARY KEY,
-    version bigint NOT NULL,
-    cells bigint[] NOT NULL,
-    until_us bigint NOT NULL
-) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.05,
-        autovacuum_vacuum_threshold = 1000);
-
-CREATE INDEX meter_until ON @schema@.meter(until_us);
+-- meter.sql - the steps of src/store/meter.h.
 
 -- Removes some windows that are over. Waits for no lock.
-CREATE FUNCTION @schema@.meter_sweep(at_us bigint) RETURNS void
+CREATE OR REPLACE FUNCTION @schema@.meter_sweep(at_us bigint) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
     DELETE FROM @schema@.meter AS m WHERE m.key IN (
@@ -27,8 +12,8 @@ $$;
 
 -- The value of a key: version (0: none), time left in ms (-1: for ever), then the
 -- number of its first bytes and each of them.
-CREATE FUNCTION @schema@.meter_value(a_key text, at_us bigint,
-                                     OUT o_version bigint, OUT o_text text)
+CREATE OR REPLACE FUNCTION @schema@.meter_value(
+    a_key text, at_us bigint, OUT o_version bigint, OUT o_text text)
 LANGUAGE plpgsql STABLE AS $$
 DECLARE
     v_data bytea;
@@ -51,7 +36,7 @@ $$;
 
 -- The cells that are in the window. After the clock was set back, those that seem to
 -- begin later are not.
-CREATE FUNCTION @schema@.meter_live(a_cells bigint[], a_from bigint, a_to bigint)
+CREATE OR REPLACE FUNCTION @schema@.meter_live(a_cells bigint[], a_from bigint, a_to bigint)
 RETURNS bigint[]
 LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE
@@ -67,7 +52,7 @@ END
 $$;
 
 -- The sums of the cells: good, bad, slow and reporters.
-CREATE FUNCTION @schema@.meter_sums(a_cells bigint[]) RETURNS text
+CREATE OR REPLACE FUNCTION @schema@.meter_sums(a_cells bigint[]) RETURNS text
 LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE
     v_good bigint := 0;
@@ -88,9 +73,9 @@ $$;
 
 -- The rule of src/store/meter.c. Answers "0" or, for another version, "4", then good,
 -- bad, slow, reporters and what meter_value() answers.
-CREATE FUNCTION @schema@.meter(a_key text, a_version bigint, a_window bigint,
-                               a_good bigint, a_bad bigint, a_slow bigint,
-                               a_mark bigint)
+CREATE OR REPLACE FUNCTION @schema@.meter(
+    a_key text, a_version bigint, a_window bigint, a_good bigint, a_bad bigint,
+    a_slow bigint, a_mark bigint)
 RETURNS text
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -146,5 +131,3 @@ BEGIN
     RETURN '0 ' || @schema@.meter_sums(v_cells) || ' ' || v_text;
 END
 $$;
-
-UPDATE @schema@.meta SET version = 4;

@@ -1,9 +1,48 @@
--- queue_admin.sql - the queue steps of an operator: stats, redrive, remove and list of
--- src/store/queue_admin.h; set is in serve.sql, purge in settle.sql, and peek is a query. Each but the list
+-- queue_admin.sql - the queue steps of an operator: set, stats, purge, redrive,
+-- remove and list of src/store/queue_admin.h; peek is a query. Each but set and the list
 -- answers "5" when there is no such queue.
 
+-- Changes the settings of a_fields (DIBS__SET_*). It is alone: a push that did not hand
+-- over, because the queue was paused, is committed before, or finds it resumed.
+CREATE OR REPLACE FUNCTION @schema@.queue_set(
+    a_queue text, a_fields bigint, a_paused boolean, a_serial boolean, a_cap bigint,
+    a_tries bigint, a_deads bigint, a_lost_max bigint, a_keep_done bigint)
+RETURNS text
+LANGUAGE plpgsql AS $$
+DECLARE
+    st @schema@.queue_step :=
+        @schema@.tidy_queue(@schema@.queue_begin(a_queue));
+BEGIN
+    PERFORM @schema@.queue_lock(a_queue, true);
+    LOOP
+        UPDATE @schema@.queue AS q
+        SET paused = CASE WHEN a_fields & 1 > 0 THEN a_paused ELSE q.paused END,
+            serial = CASE WHEN a_fields & 2 > 0 THEN a_serial ELSE q.serial END,
+            cap = CASE WHEN a_fields & 4 > 0 THEN a_cap ELSE q.cap END,
+            tries = CASE WHEN a_fields & 8 > 0 THEN a_tries ELSE q.tries END,
+            deads = CASE WHEN a_fields & 16 > 0 THEN a_deads ELSE q.deads END,
+            lost_max = CASE WHEN a_fields & 32 > 0 THEN a_lost_max
+                            ELSE q.lost_max END,
+            keep_done = CASE WHEN a_fields & 64 > 0 THEN a_keep_done
+                             ELSE q.keep_done END
+        WHERE q.name = a_queue;
+        EXIT WHEN FOUND;
+        -- A sweep may remove the row as long as it has no settings.
+        INSERT INTO @schema@.queue(name) VALUES (a_queue)
+        ON CONFLICT DO NOTHING;
+    END LOOP;
+    IF a_fields & 64 > 0 THEN
+        -- A record beyond the old bound is not shown again.
+        PERFORM @schema@.trim_done(a_queue, least(st.keep_done, a_keep_done));
+    END IF;
+    st := @schema@.serve_lanes(st, NULL, true);
+    PERFORM @schema@.queue_tally(a_queue, st.counts);
+    RETURN '0';
+END
+$$;
+
 -- The place of the oldest that is ready, among the first of each priority and worker.
-CREATE FUNCTION @schema@.oldest_place(a_queue text) RETURNS bigint
+CREATE OR REPLACE FUNCTION @schema@.oldest_place(a_queue text) RETURNS bigint
 LANGUAGE plpgsql STABLE SET enable_sort = off AS $$
 DECLARE
     it @schema@.item;
@@ -33,7 +72,7 @@ $$;
 -- Tidies, so that it counts what a reserve would find. Answers "0", the seven settings, ready,
 -- later, out, dead, done, lanes, those that wait, how long the first has been ready in ms, and
 -- pushed to purged as in counts.
-CREATE FUNCTION @schema@.queue_stats(a_queue text) RETURNS text
+CREATE OR REPLACE FUNCTION @schema@.queue_stats(a_queue text) RETURNS text
 LANGUAGE plpgsql AS $$
 DECLARE
     st @schema@.queue_step := @schema@.queue_begin(a_queue);
@@ -74,9 +113,96 @@ BEGIN
 END
 $$;
 
+-- Drops ready, delayed (later) or dead items, or those that are out, whose lanes it locks,
+-- and records of done ones.
+-- Answers "0 dropped".
+CREATE OR REPLACE FUNCTION @schema@.queue_purge(
+    a_queue text, a_places bigint, a_max bigint)
+RETURNS text
+LANGUAGE plpgsql AS $$
+DECLARE
+    st @schema@.queue_step := @schema@.queue_begin(a_queue);
+    v_ids bigint[] := '{}';
+    v_lanes bigint[];
+    v_dedups text[];
+    v_dead bigint := 0;
+    v_done bigint := 0;
+BEGIN
+    IF NOT @schema@.queue_known(a_queue) THEN
+        RETURN '5';
+    END IF;
+    IF a_places & 1 > 0 THEN
+        v_ids := ARRAY(
+            SELECT i.id FROM @schema@.item AS i
+            WHERE i.queue = a_queue AND i.lane = 0 AND i.due_us = 0
+            LIMIT a_max FOR UPDATE SKIP LOCKED);
+    END IF;
+    IF a_places & 2 > 0 THEN
+        v_ids := v_ids || ARRAY(
+            SELECT i.id FROM @schema@.item AS i
+            WHERE i.queue = a_queue AND i.due_us > 0
+            LIMIT a_max - cardinality(v_ids) FOR UPDATE SKIP LOCKED);
+    END IF;
+    IF a_places & 4 > 0 THEN
+        -- Others have got items by the time that these are locked.
+        v_lanes := ARRAY(
+            SELECT l.lane FROM @schema@.lane AS l WHERE l.queue = a_queue
+            AND EXISTS (SELECT FROM @schema@.item AS i WHERE i.queue = a_queue
+                        AND i.lane = l.lane AND i.lane <> 0)
+            ORDER BY l.lane FOR UPDATE);
+        -- A push may have passed one over that waits: the purge is alone when it looks.
+        st.serves := EXISTS (
+            SELECT FROM @schema@.lane AS l WHERE l.queue = a_queue
+            AND l.lane = ANY (v_lanes) AND l.waits_us > 0);
+        IF st.serves THEN
+            PERFORM @schema@.queue_lock(a_queue, true);
+        END IF;
+        v_ids := v_ids || ARRAY(
+            SELECT i.id FROM @schema@.item AS i
+            WHERE i.queue = a_queue AND i.lane <> 0 AND i.lane = ANY (v_lanes)
+            LIMIT a_max - cardinality(v_ids));
+    END IF;
+    WITH gone AS (
+        DELETE FROM @schema@.item AS i
+        WHERE i.id = ANY (v_ids)
+        RETURNING i.id, i.dedup)
+    SELECT coalesce(array_agg(g.id), '{}'), array_agg(g.dedup)
+    INTO v_ids, v_dedups FROM gone AS g;
+    st := @schema@.drop_items(st, v_ids, v_dedups);
+    IF a_places & 8 > 0 THEN
+        WITH gone AS (
+            DELETE FROM @schema@.dead AS d
+            WHERE d.queue = a_queue AND d.position IN (
+                SELECT o.position FROM @schema@.dead AS o
+                WHERE o.queue = a_queue ORDER BY o.position
+                LIMIT a_max - cardinality(v_ids) FOR UPDATE SKIP LOCKED)
+            RETURNING 1)
+        SELECT count(*) INTO v_dead FROM gone;
+    END IF;
+    IF a_places & 16 > 0 THEN
+        -- A record beyond the bound is not shown, and so not counted.
+        PERFORM @schema@.trim_done(a_queue, st.keep_done);
+        WITH gone AS (
+            DELETE FROM @schema@.done AS d
+            WHERE d.queue = a_queue AND d.position IN (
+                SELECT o.position FROM @schema@.done AS o
+                WHERE o.queue = a_queue ORDER BY o.position
+                LIMIT a_max - cardinality(v_ids) - v_dead FOR UPDATE SKIP LOCKED)
+            RETURNING 1)
+        SELECT count(*) INTO v_done FROM gone;
+    END IF;
+    st.counts[2] := st.counts[2] - v_dead;
+    st.counts[10] := st.counts[10] + cardinality(v_ids) + v_dead;
+    st := @schema@.serve_queue(@schema@.tidy_queue(st));
+    PERFORM @schema@.queue_tally(a_queue, st.counts);
+    PERFORM @schema@.sweep_idle(a_queue);
+    RETURN '0 ' || cardinality(v_ids) + v_dead + v_done;
+END
+$$;
+
 -- Makes dead letters new items at the end: the one with a_id, or with 0 the oldest. Answers
 -- "0 redriven", or "9 items cap" when there is room for none.
-CREATE FUNCTION @schema@.queue_redrive(a_queue text, a_id bigint, a_max bigint)
+CREATE OR REPLACE FUNCTION @schema@.queue_redrive(a_queue text, a_id bigint, a_max bigint)
 RETURNS text
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -124,7 +250,7 @@ $$;
 
 -- Forgets a queue. Answers "0", or "1 items dead lanes". It leaves what another step has
 -- locked: the queue is used again.
-CREATE FUNCTION @schema@.queue_remove(a_queue text) RETURNS text
+CREATE OR REPLACE FUNCTION @schema@.queue_remove(a_queue text) RETURNS text
 LANGUAGE plpgsql AS $$
 DECLARE
     st @schema@.queue_step := @schema@.queue_begin(a_queue);
@@ -163,9 +289,9 @@ END
 $$;
 
 -- The items of a place in its order, and the bytes before each: 1 ready, 2 later, 4 out.
-CREATE FUNCTION @schema@.queue_peek(
-    a_queue text, a_place bigint, a_max bigint, a_skip bigint,
-    OUT id bigint, OUT n bigint, OUT before bigint)
+CREATE OR REPLACE FUNCTION @schema@.queue_peek(
+    a_queue text, a_place bigint, a_max bigint, a_skip bigint, OUT id bigint,
+    OUT n bigint, OUT before bigint)
 RETURNS SETOF record
 LANGUAGE plpgsql STABLE AS $$
 DECLARE
@@ -193,11 +319,10 @@ END
 $$;
 
 -- Records of done items, the last one first; those beyond the bound are not shown.
-CREATE FUNCTION @schema@.peek_done(
-    a_queue text, a_max bigint, a_skip bigint,
-    OUT id bigint, OUT priority bigint, OUT attempts bigint, OUT lost bigint,
-    OUT wall_us bigint, OUT to_worker text, OUT dedup text, OUT reason text,
-    OUT result bytea)
+CREATE OR REPLACE FUNCTION @schema@.peek_done(
+    a_queue text, a_max bigint, a_skip bigint, OUT id bigint, OUT priority bigint,
+    OUT attempts bigint, OUT lost bigint, OUT wall_us bigint, OUT to_worker text,
+    OUT dedup text, OUT reason text, OUT result bytea)
 RETURNS SETOF record
 LANGUAGE plpgsql STABLE AS $$
 DECLARE
@@ -213,7 +338,7 @@ END
 $$;
 
 -- The first queue behind a name, of those that queue_known() knows; NULL when there is none.
-CREATE FUNCTION @schema@.queue_behind(a_name text) RETURNS text
+CREATE OR REPLACE FUNCTION @schema@.queue_behind(a_name text) RETURNS text
 LANGUAGE plpgsql STABLE SET enable_sort = off AS $$
 BEGIN
     RETURN (
@@ -245,7 +370,7 @@ END
 $$;
 
 -- Names of queues that begin with a text, behind a name, in the order of their bytes.
-CREATE FUNCTION @schema@.queue_list(a_begins text, a_after text, a_max bigint)
+CREATE OR REPLACE FUNCTION @schema@.queue_list(a_begins text, a_after text, a_max bigint)
 RETURNS SETOF text
 LANGUAGE plpgsql STABLE AS $$
 DECLARE
@@ -265,5 +390,3 @@ BEGIN
     END LOOP;
 END
 $$;
-
-UPDATE @schema@.meta SET version = 7;

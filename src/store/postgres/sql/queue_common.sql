@@ -1,21 +1,20 @@
--- queue_common.sql - what the steps of queues share.
+-- queue_common.sql - what the steps of queues share. The rule is that of src/store/deliver.c.
+--
+-- Locks, in this order: the row of the own lane or pusher; those of other lanes, of
+-- items and of dedup ids; the lock of the queue (queue_lock); then nothing that
+-- another transaction waits with. A step that changes an item that is out has its lane's row.
+-- Lanes and items of others are passed over when they are locked. So no step
+-- waits in a circle, and none locks a row of the queue.
+--
+-- Plans are made while the tables are empty, and kept until somebody analyses them. So
+-- each condition has one index that can serve it, however long a queue is: an
+-- item is found by its id alone, and no table is joined with the items of a queue.
+--
+-- A step that made something ready holds the lock of the queue in share mode when it
+-- looks for lanes that wait; a step that found nothing takes it alone, looks again, and
+-- then has its place. So one of the two sees the other.
 
--- The knowledge of a step: the settings of its queue with the defaults, what it has counted so
--- far; serves: a lane that waits may have something to get; due_us: not after the first delayed
--- item is due, NULL when there is none; results: of settlements; last: the highest fence that it
--- gave, so that those of one step rise over its lanes.
-CREATE TYPE @schema@.queue_step AS (
-    queue text, at_us bigint, paused boolean, serial boolean, cap bigint,
-    tries bigint, deads bigint, lost_max bigint, keep_done bigint, counted bigint,
-    counted_us bigint, counts bigint[], serves boolean, due_us bigint,
-    results text, last bigint);
-
--- Items that were delivered, in order; the highest number drawn for the lane; their bytes;
--- cut: others were locked, and not taken.
-CREATE TYPE @schema@.taken AS (
-    ids bigint[], last bigint, bytes bigint, cut boolean);
-
-CREATE FUNCTION @schema@.queue_begin(a_queue text)
+CREATE OR REPLACE FUNCTION @schema@.queue_begin(a_queue text)
 RETURNS @schema@.queue_step
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -35,7 +34,7 @@ END
 $$;
 
 -- The last lock of a step. On a serial queue whoever delivers is alone.
-CREATE FUNCTION @schema@.queue_lock(a_queue text, a_alone boolean)
+CREATE OR REPLACE FUNCTION @schema@.queue_lock(a_queue text, a_alone boolean)
 RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -51,7 +50,7 @@ $$;
 
 -- The settings as they are once the lock of the queue is held. A step that has the
 -- wrong one by now begins anew.
-CREATE FUNCTION @schema@.queue_reread(st @schema@.queue_step, a_alone boolean)
+CREATE OR REPLACE FUNCTION @schema@.queue_reread(st @schema@.queue_step, a_alone boolean)
 RETURNS @schema@.queue_step
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -67,7 +66,7 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION @schema@.plus(a bigint[], b bigint[]) RETURNS bigint[]
+CREATE OR REPLACE FUNCTION @schema@.plus(a bigint[], b bigint[]) RETURNS bigint[]
 LANGUAGE sql IMMUTABLE AS $$
     SELECT ARRAY[a[1] + b[1], a[2] + b[2], a[3] + b[3], a[4] + b[4],
                  a[5] + b[5], a[6] + b[6], a[7] + b[7], a[8] + b[8],
@@ -75,7 +74,7 @@ LANGUAGE sql IMMUTABLE AS $$
 $$;
 
 -- The counts of a queue.
-CREATE FUNCTION @schema@.queue_sums(a_queue text) RETURNS bigint[]
+CREATE OR REPLACE FUNCTION @schema@.queue_sums(a_queue text) RETURNS bigint[]
 LANGUAGE plpgsql AS $$
 DECLARE
     v_sums bigint[];
@@ -96,7 +95,7 @@ END
 $$;
 
 -- Keeps what was counted by whoever has no row of its own, in as few rows as can be.
-CREATE FUNCTION @schema@.queue_tally(a_queue text, a_counts bigint[])
+CREATE OR REPLACE FUNCTION @schema@.queue_tally(a_queue text, a_counts bigint[])
 RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -120,7 +119,7 @@ $$;
 
 -- The next id. It follows the clock, so that none is used again after a failover that
 -- lost some: a sequence of its own would go back with them.
-CREATE FUNCTION @schema@.next_id(at_us bigint) RETURNS bigint
+CREATE OR REPLACE FUNCTION @schema@.next_id(at_us bigint) RETURNS bigint
 LANGUAGE plpgsql AS $$
 DECLARE
     v_id bigint := nextval('@schema@.item_ids');
@@ -137,12 +136,12 @@ END
 $$;
 
 -- The owner in notices for a lane.
-CREATE FUNCTION @schema@.lane_address(a_lane bigint) RETURNS text
+CREATE OR REPLACE FUNCTION @schema@.lane_address(a_lane bigint) RETURNS text
 LANGUAGE sql IMMUTABLE AS $$
     SELECT lpad(to_hex(a_lane), 32, '0')
 $$;
 
-CREATE FUNCTION @schema@.has_items(a_queue text) RETURNS boolean
+CREATE OR REPLACE FUNCTION @schema@.has_items(a_queue text) RETURNS boolean
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
     RETURN EXISTS (SELECT FROM @schema@.item AS i WHERE i.queue = a_queue
@@ -155,7 +154,7 @@ END
 $$;
 
 -- Whether a queue has anything: a setting, an item, a lane, a client that pushed.
-CREATE FUNCTION @schema@.queue_known(a_queue text) RETURNS boolean
+CREATE OR REPLACE FUNCTION @schema@.queue_known(a_queue text) RETURNS boolean
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
     RETURN EXISTS (SELECT FROM @schema@.queue AS q WHERE q.name = a_queue)
@@ -169,7 +168,7 @@ $$;
 
 -- Removes some of what nobody uses any more, of any queue. Waits for no lock. A window is
 -- over for a minute before its item is looked for: no step is as long.
-CREATE FUNCTION @schema@.sweep_queues(at_us bigint) RETURNS void
+CREATE OR REPLACE FUNCTION @schema@.sweep_queues(at_us bigint) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
     st @schema@.queue_step;
@@ -212,7 +211,7 @@ END
 $$;
 
 -- Drops the oldest records of done items beyond a bound.
-CREATE FUNCTION @schema@.trim_done(a_queue text, a_keep bigint) RETURNS void
+CREATE OR REPLACE FUNCTION @schema@.trim_done(a_queue text, a_keep bigint) RETURNS void
 LANGUAGE plpgsql SET enable_sort = off AS $$
 BEGIN
     DELETE FROM @schema@.done AS d
@@ -221,6 +220,34 @@ BEGIN
         WHERE o.queue = a_queue AND o.position <= (
             SELECT k.position FROM @schema@.done AS k WHERE k.queue = a_queue
             ORDER BY k.position DESC OFFSET a_keep LIMIT 1)
+        FOR UPDATE SKIP LOCKED);
+END
+$$;
+
+-- Forgets the counters of a queue of which nothing else is left, and its row if it has no
+-- settings. For those who may have removed the last of the rest.
+CREATE OR REPLACE FUNCTION @schema@.sweep_idle(a_queue text) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+    IF @schema@.has_items(a_queue)
+       OR EXISTS (SELECT FROM @schema@.lane AS l WHERE l.queue = a_queue)
+       OR EXISTS (SELECT FROM @schema@.dead AS d WHERE d.queue = a_queue)
+       OR EXISTS (SELECT FROM @schema@.pusher AS p WHERE p.queue = a_queue)
+       OR EXISTS (SELECT FROM @schema@.queue AS q WHERE q.name = a_queue
+                  AND (q.paused OR q.serial OR q.cap <> 0 OR q.tries <> 0
+                       OR q.deads <> 0 OR q.lost_max <> 0
+                       OR q.keep_done <> 0)) THEN
+        RETURN;
+    END IF;
+    PERFORM @schema@.trim_done(a_queue, 0);
+    DELETE FROM @schema@.queue AS q WHERE q.name IN (
+        SELECT o.name FROM @schema@.queue AS o WHERE o.name = a_queue
+        -- It may have got settings since it was looked at.
+        AND NOT (o.paused OR o.serial OR o.cap <> 0 OR o.tries <> 0
+                 OR o.deads <> 0 OR o.lost_max <> 0 OR o.keep_done <> 0)
+        FOR UPDATE SKIP LOCKED);
+    DELETE FROM @schema@.tally AS t WHERE t.queue = a_queue AND t.id IN (
+        SELECT o.id FROM @schema@.tally AS o WHERE o.queue = a_queue
         FOR UPDATE SKIP LOCKED);
 END
 $$;

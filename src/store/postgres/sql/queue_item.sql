@@ -1,7 +1,7 @@
 -- queue_item.sql - the ways of an item: delivered, settled, returned, handed over; as
 -- src/store/deliver_item.c.
 
-CREATE FUNCTION @schema@.worker_lives(st @schema@.queue_step, a_worker text)
+CREATE OR REPLACE FUNCTION @schema@.worker_lives(st @schema@.queue_step, a_worker text)
 RETURNS boolean
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
@@ -14,8 +14,8 @@ $$;
 -- The items live no longer. Their dedup ids are free after their windows; until then
 -- the rows are left to the sweep. Nobody else waits for these rows: the id of an item
 -- that is still there is not taken by another.
-CREATE FUNCTION @schema@.drop_items(st @schema@.queue_step, a_ids bigint[],
-                                    a_dedups text[])
+CREATE OR REPLACE FUNCTION @schema@.drop_items(
+    st @schema@.queue_step, a_ids bigint[], a_dedups text[])
 RETURNS @schema@.queue_step
 LANGUAGE plpgsql AS $$
 BEGIN
@@ -32,16 +32,50 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION @schema@.lost_delay_us(a_lost bigint) RETURNS bigint
+CREATE OR REPLACE FUNCTION @schema@.lost_delay_us(a_lost bigint) RETURNS bigint
 LANGUAGE sql IMMUTABLE AS $$
     SELECT CASE WHEN a_lost < 2 THEN 0 WHEN a_lost > 6 THEN 60000000
                 ELSE 1000000 * (1 << (a_lost - 1)::integer) END::bigint
 $$;
 
+-- Moves an item to the dead letters, and drops some of the oldest of these beyond the bound: as
+-- many as the rule of src/store/deliver_item.c, so that no death takes long.
+CREATE OR REPLACE FUNCTION @schema@.bury_item(st @schema@.queue_step, it @schema@.item)
+RETURNS @schema@.queue_step
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_dropped bigint;
+BEGIN
+    INSERT INTO @schema@.dead
+    SELECT @schema@.next_id(st.at_us), it.id, @schema@.now_us(), it.attempts,
+           it.lost, it.tries, it.len, it.priority, it.queue, it.to_worker,
+           it.dedup, it.reason, d.data
+    FROM @schema@.item_data AS d WHERE d.id = it.id;
+    DELETE FROM @schema@.item AS i WHERE i.id = it.id;
+    st := @schema@.drop_items(st, ARRAY[it.id], ARRAY[it.dedup]);
+    WITH dropped AS (
+        DELETE FROM @schema@.dead AS d
+        WHERE d.queue = st.queue AND d.position IN (
+            SELECT o.position FROM @schema@.dead AS o
+            WHERE o.queue = st.queue AND o.position <= (
+                SELECT k.position FROM @schema@.dead AS k
+                WHERE k.queue = st.queue
+                ORDER BY k.position DESC OFFSET st.deads LIMIT 1)
+            ORDER BY o.position LIMIT 64
+            FOR UPDATE SKIP LOCKED)
+        RETURNING 1)
+    SELECT count(*) INTO v_dropped FROM dropped;
+    st.counts[2] := st.counts[2] + 1 - v_dropped;
+    st.counts[8] := st.counts[8] + 1;
+    st.counts[9] := st.counts[9] + v_dropped;
+    RETURN st;
+END
+$$;
+
 -- Ends the delivery of an item: 'nack', 'lost', 'unbegun' or 'dead'.
-CREATE FUNCTION @schema@.return_item(st @schema@.queue_step, it @schema@.item,
-                                     a_how text, a_delay_us bigint,
-                                     a_reason text)
+CREATE OR REPLACE FUNCTION @schema@.return_item(
+    st @schema@.queue_step, it @schema@.item, a_how text, a_delay_us bigint,
+    a_reason text)
 RETURNS @schema@.queue_step
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -86,7 +120,7 @@ $$;
 
 -- Ends lanes and deliveries whose time is up, and makes ready what is due, a bounded
 -- number of each. It leaves those that another step has locked: they are its business.
-CREATE FUNCTION @schema@.tidy_queue(st @schema@.queue_step)
+CREATE OR REPLACE FUNCTION @schema@.tidy_queue(st @schema@.queue_step)
 RETURNS @schema@.queue_step
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -149,7 +183,7 @@ $$;
 
 -- Locks the first that are ready for everybody and for a worker, in one order. It
 -- looks at more than it wants, because others may have locked some.
-CREATE FUNCTION @schema@.pick_both(a_queue text, a_worker text, a_want bigint)
+CREATE OR REPLACE FUNCTION @schema@.pick_both(a_queue text, a_worker text, a_want bigint)
 RETURNS bigint[]
 LANGUAGE plpgsql SET enable_sort = off AS $$
 DECLARE
@@ -190,7 +224,7 @@ $$;
 
 -- Delivers to a lane what is ready for everybody and for its worker, in one order; or
 -- what is ready for a_from. a_room: the bytes up to which it takes.
-CREATE FUNCTION @schema@.pick_items(
+CREATE OR REPLACE FUNCTION @schema@.pick_items(
     st @schema@.queue_step, ln @schema@.lane, a_from text, a_want bigint,
     a_told bigint, a_room bigint)
 RETURNS @schema@.taken
@@ -238,7 +272,7 @@ END
 $$;
 
 -- One is out, or was and is delayed: that holds up a serial queue.
-CREATE FUNCTION @schema@.is_held_up(a_queue text) RETURNS boolean
+CREATE OR REPLACE FUNCTION @schema@.is_held_up(a_queue text) RETURNS boolean
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
     RETURN EXISTS (SELECT FROM @schema@.item AS i
@@ -250,7 +284,7 @@ $$;
 
 -- Delivers up to a_want items to a lane, in the answer to its number or, with 0, unheard:
 -- its own and everybody's, then half of what the worker with most has.
-CREATE FUNCTION @schema@.take_items(
+CREATE OR REPLACE FUNCTION @schema@.take_items(
     st @schema@.queue_step, ln @schema@.lane, a_want bigint, a_told bigint,
     a_bytes bigint)
 RETURNS @schema@.taken
@@ -293,8 +327,61 @@ BEGIN
 END
 $$;
 
+-- Hands over to the lanes that wait, those that asked last first: to those of a worker,
+-- or to all. The lock of the queue is held. A lane whose row is locked is passed over:
+-- its own step looks again, or it is being served. So no lane is locked by whoever has
+-- nothing for it, as a push of a delayed item: another push would pass it over, and nobody
+-- would be rung. That an item is there does not do, for a take may have it locked.
+CREATE OR REPLACE FUNCTION @schema@.serve_lanes(
+    st @schema@.queue_step, a_worker text, a_alone boolean)
+RETURNS @schema@.queue_step
+LANGUAGE plpgsql SET enable_sort = off AS $$
+DECLARE
+    ln @schema@.lane;
+    t @schema@.taken;
+    v_own text;
+BEGIN
+    IF NOT EXISTS (
+           SELECT FROM @schema@.lane AS l
+           WHERE l.queue = st.queue AND l.waits_us > 0
+           AND l.until_us > st.at_us
+           AND (a_worker IS NULL OR l.worker = a_worker)) THEN
+        RETURN st;
+    END IF;
+    st := @schema@.queue_reread(st, a_alone);
+    LOOP
+        EXIT WHEN st.paused OR st.serial AND @schema@.is_held_up(st.queue);
+        SELECT i.own INTO v_own FROM @schema@.item AS i
+        WHERE i.queue = st.queue AND i.lane = 0 AND i.due_us = 0
+        ORDER BY i.own, i.priority DESC, i.place, i.id
+        LIMIT 1 FOR UPDATE SKIP LOCKED;
+        EXIT WHEN NOT FOUND;
+        SELECT * INTO ln FROM @schema@.lane AS l
+        WHERE l.queue = st.queue AND l.waits_us > 0
+        AND l.until_us > st.at_us
+        AND (a_worker IS NULL OR l.worker = a_worker)
+        ORDER BY l.waits_us DESC LIMIT 1 FOR UPDATE SKIP LOCKED;
+        EXIT WHEN NOT FOUND;
+        t := @schema@.take_items(st, ln, ln.want, 0, 0);
+        IF cardinality(t.ids) = 0 THEN
+            -- Others have locked all of the worker with most.
+            t := @schema@.pick_items(st, ln, v_own, 1, 0, 1);
+        END IF;
+        EXIT WHEN cardinality(t.ids) = 0;
+        st.counts[4] := st.counts[4] + cardinality(t.ids);
+        st.last := t.last;
+        UPDATE @schema@.lane AS l
+        SET waits_us = 0, unheard = true, last = t.last
+        WHERE l.queue = ln.queue AND l.lane = ln.lane;
+        PERFORM @schema@.ring(ln.bell, @schema@.lane_address(ln.lane), 'items',
+                              t.last);
+    END LOOP;
+    RETURN st;
+END
+$$;
+
 -- The end of every step that may have made something ready.
-CREATE FUNCTION @schema@.serve_queue(st @schema@.queue_step)
+CREATE OR REPLACE FUNCTION @schema@.serve_queue(st @schema@.queue_step)
 RETURNS @schema@.queue_step
 LANGUAGE plpgsql AS $$
 DECLARE

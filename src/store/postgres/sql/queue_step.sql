@@ -1,9 +1,9 @@
--- queue_step.sql - the queue steps of clients: push, tend and leave of src/store/queue.h, and
--- what reserve (settle.sql) is made of; as src/store/deliver.c.
+-- queue_step.sql - the queue steps of clients: push, reserve, tend and leave of
+-- src/store/queue.h; as src/store/deliver.c.
 
 -- Finds out how many items there are, by the last count where that does. Bounds of up to
 -- a thousand items are exact but for pushes that are under way.
-CREATE FUNCTION @schema@.count_items(st @schema@.queue_step, a_more bigint)
+CREATE OR REPLACE FUNCTION @schema@.count_items(st @schema@.queue_step, a_more bigint)
 RETURNS @schema@.queue_step
 LANGUAGE plpgsql AS $$
 BEGIN
@@ -17,7 +17,7 @@ END
 $$;
 
 -- Keeps a count for the others. Its row is nobody's, and no step waits for it.
-CREATE FUNCTION @schema@.keep_count(st @schema@.queue_step) RETURNS void
+CREATE OR REPLACE FUNCTION @schema@.keep_count(st @schema@.queue_step) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
     IF st.counted_us <> 0 OR st.cap <= 1000 THEN
@@ -37,8 +37,8 @@ END
 $$;
 
 -- The item that has a dedup id, or NULL. a_ids: of this push, not made yet.
-CREATE FUNCTION @schema@.dedup_item(st @schema@.queue_step, a_dedup text,
-                                    a_ids bigint[])
+CREATE OR REPLACE FUNCTION @schema@.dedup_item(
+    st @schema@.queue_step, a_dedup text, a_ids bigint[])
 RETURNS bigint
 LANGUAGE plpgsql AS $$
 BEGIN
@@ -50,9 +50,9 @@ END
 $$;
 
 -- Takes a dedup id for a new item. Answers the item that has it: this one, or another.
-CREATE FUNCTION @schema@.take_dedup(st @schema@.queue_step, a_dedup text,
-                                    a_id bigint, a_ids bigint[],
-                                    a_until bigint)
+CREATE OR REPLACE FUNCTION @schema@.take_dedup(
+    st @schema@.queue_step, a_dedup text, a_id bigint, a_ids bigint[],
+    a_until bigint)
 RETURNS bigint
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -82,8 +82,8 @@ $$;
 
 -- The ids for the items of a push, in order; those of duplicates are negative. The dedup
 -- ids are taken in their own order, so that no two pushes wait for each other.
-CREATE FUNCTION @schema@.draw_ids(st @schema@.queue_step, a_dedups text[],
-                                  a_windows bigint[])
+CREATE OR REPLACE FUNCTION @schema@.draw_ids(
+    st @schema@.queue_step, a_dedups text[], a_windows bigint[])
 RETURNS bigint[]
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -116,7 +116,7 @@ END
 $$;
 
 -- Makes the items of a push.
-CREATE FUNCTION @schema@.make_items(
+CREATE OR REPLACE FUNCTION @schema@.make_items(
     st @schema@.queue_step, a_place bigint, a_ids bigint[], a_data bytea[],
     a_delays bigint[], a_priorities bigint[], a_tries bigint[], a_tos text[],
     a_dedups text[])
@@ -149,8 +149,8 @@ $$;
 
 -- Hands over what a push has made, first to the workers that it is for. If a delayed item is
 -- the next one now, a lane that waits must know.
-CREATE FUNCTION @schema@.serve_push(st @schema@.queue_step, a_ids bigint[],
-                                    a_delays bigint[], a_tos text[])
+CREATE OR REPLACE FUNCTION @schema@.serve_push(
+    st @schema@.queue_step, a_ids bigint[], a_delays bigint[], a_tos text[])
 RETURNS @schema@.queue_step
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -183,10 +183,10 @@ END
 $$;
 
 -- Answers "0" and the ids, those of duplicates negative; "3"; "9 items cap"; or "18 why".
-CREATE FUNCTION @schema@.push(
-    a_queue text, a_lane bigint, a_number bigint, a_data bytea[],
-    a_delays bigint[], a_priorities bigint[], a_tries bigint[], a_tos text[],
-    a_dedups text[], a_windows bigint[])
+CREATE OR REPLACE FUNCTION @schema@.push(
+    a_queue text, a_lane bigint, a_number bigint, a_data bytea[], a_delays bigint[],
+    a_priorities bigint[], a_tries bigint[], a_tos text[], a_dedups text[],
+    a_windows bigint[])
 RETURNS text
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -252,47 +252,8 @@ BEGIN
 END
 $$;
 
--- Keeps records of the items that an ack is about to remove; the lane's row is locked. With
--- many of them it is cheaper to look for those beyond the bound now and then.
-CREATE FUNCTION @schema@.keep_done(st @schema@.queue_step, a_lane bigint,
-                                   a_ids bigint[], a_fences bigint[],
-                                   a_attempts bigint[], a_results text[])
-RETURNS void
-LANGUAGE plpgsql AS $$
-BEGIN
-    INSERT INTO @schema@.done
-    SELECT @schema@.next_id(st.at_us), o.* FROM (
-        SELECT i.id, @schema@.now_us(), i.attempts, i.lost, i.priority, i.queue,
-               i.to_worker, i.dedup, a_results[array_position(a_ids, i.id)]
-        FROM @schema@.item AS i
-        WHERE i.id = ANY (a_ids) AND i.queue = st.queue AND i.lane = a_lane
-        AND i.fence = a_fences[array_position(a_ids, i.id)]
-        AND i.attempts = a_attempts[array_position(a_ids, i.id)]
-        ORDER BY array_position(a_ids, i.id)) AS o;
-    IF random() * 64 < cardinality(a_ids) THEN
-        PERFORM @schema@.trim_done(st.queue, st.keep_done);
-    END IF;
-END
-$$;
-
--- Whether a token (id, fence, attempt) is among those that were heard of.
-CREATE FUNCTION @schema@.is_heard(a_heard bigint[], a_id bigint,
-                                  a_fence bigint, a_attempt bigint)
-RETURNS boolean
-LANGUAGE plpgsql IMMUTABLE AS $$
-BEGIN
-    FOR n IN 1 .. coalesce(cardinality(a_heard), 0) BY 3 LOOP
-        IF a_heard[n] = a_id AND a_heard[n + 1] = a_fence
-           AND a_heard[n + 2] = a_attempt THEN
-            RETURN true;
-        END IF;
-    END LOOP;
-    RETURN false;
-END
-$$;
-
 -- In how many ms a lane should ask for a delayed item: each that waits looks after one.
-CREATE FUNCTION @schema@.due_ms(st @schema@.queue_step, a_waits boolean)
+CREATE OR REPLACE FUNCTION @schema@.due_ms(st @schema@.queue_step, a_waits boolean)
 RETURNS bigint
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -315,7 +276,7 @@ $$;
 
 -- Does a request of the next number: settles, tells what is unheard, takes. Answers the ids
 -- of all that the answer has, and the lane as it is now.
-CREATE FUNCTION @schema@.do_reserve(
+CREATE OR REPLACE FUNCTION @schema@.do_reserve(
     INOUT st @schema@.queue_step, INOUT ln @schema@.lane, a_wait boolean,
     a_span_ms bigint, a_heard bigint[], a_settle bigint[], a_reasons text[],
     OUT ids bigint[])
@@ -373,7 +334,7 @@ END
 $$;
 
 -- Ends a request that is over, or whose lane is. It keeps what the step has counted.
-CREATE FUNCTION @schema@.refuse_lane(st @schema@.queue_step) RETURNS bytea[]
+CREATE OR REPLACE FUNCTION @schema@.refuse_lane(st @schema@.queue_step) RETURNS bytea[]
 LANGUAGE plpgsql AS $$
 BEGIN
     st := @schema@.serve_queue(st);
@@ -382,8 +343,85 @@ BEGIN
 END
 $$;
 
+CREATE OR REPLACE FUNCTION @schema@.reserve(
+    a_queue text, a_lane bigint, a_number bigint, a_seen bigint, a_span_ms bigint,
+    a_want bigint, a_wait boolean, a_as text, a_hands bigint, a_limit_ms bigint,
+    a_bell text, a_heard bigint[], a_settle bigint[], a_reasons text[])
+RETURNS bytea[]
+LANGUAGE plpgsql AS $$
+DECLARE
+    st @schema@.queue_step;
+    ln @schema@.lane;
+    e record;
+    v_ids bigint[] := '{}';
+    v_counts bigint[];
+BEGIN
+    e := @schema@.enter_lane(@schema@.queue_begin(a_queue), a_lane, a_number,
+                             a_span_ms, a_as);
+    st := e.st;
+    ln := e.ln;
+    IF a_number = ln.number AND a_number > 1
+       AND lower(ln.results) <> @schema@.verbs(a_settle) THEN
+        -- Nothing has changed so far, so there is nothing to count.
+        RETURN ARRAY[convert_to('18 another request had this number of the '
+                                'lane', 'UTF8')];
+    END IF;
+    st := @schema@.tidy_queue(st);
+    IF ln.lane IS NULL OR a_number < ln.number THEN
+        RETURN @schema@.refuse_lane(st);
+    ELSIF a_number > ln.number
+          AND (a_number <> ln.number + 1 OR a_seen <> ln.stamp) THEN
+        RETURN @schema@.refuse_lane(@schema@.end_lane(st, ln, true));
+    END IF;
+    ln.hands := a_hands;
+    ln.bell := a_bell;
+    IF a_number = ln.number THEN
+        -- A repeat: the kept answer, and what is unheard stays so.
+        IF NOT e.opened THEN
+            v_ids := ARRAY(SELECT i.id FROM @schema@.item AS i
+                           WHERE i.queue = a_queue AND i.lane = a_lane
+                           AND i.lane <> 0 AND i.told IN (0, a_number));
+        END IF;
+        ln.until_us := greatest(ln.until_us, st.at_us + a_span_ms * 1000);
+        IF ln.waits_us > 0 THEN
+            -- A push may have passed it over meanwhile: it is alone when it looks.
+            PERFORM @schema@.queue_lock(a_queue, true);
+            ln.waits_us := st.at_us;
+            st.serves := true;
+        END IF;
+    ELSE
+        ln.want := a_want;
+        ln.limit_ms := a_limit_ms;
+        e := @schema@.do_reserve(st, ln, a_wait, a_span_ms, a_heard, a_settle,
+                                 a_reasons);
+        st := e.st;
+        ln := e.ln;
+        v_ids := e.ids;
+    END IF;
+    PERFORM @schema@.put_lane(ln, st.counts);
+    v_counts := st.counts;
+    st := @schema@.serve_queue(st);
+    IF st.counts <> v_counts THEN
+        UPDATE @schema@.lane AS l
+        SET counts = @schema@.plus(l.counts, ARRAY[0, 0, 0, st.counts[4]
+                                   - v_counts[4], 0, 0, 0, 0, 0, 0]::bigint[])
+        WHERE l.queue = a_queue AND l.lane = a_lane;
+    END IF;
+    -- The answer to a lane that has something is kept: without it the next number ends it.
+    IF a_settle IS NULL AND cardinality(v_ids) = 0 AND NOT EXISTS (
+           SELECT FROM @schema@.item AS i WHERE i.queue = a_queue
+           AND i.lane = a_lane AND i.lane <> 0) THEN
+        PERFORM @schema@.lazily();
+    END IF;
+    IF st.at_us % 64 = 0 THEN
+        PERFORM @schema@.sweep_queues(st.at_us);
+    END IF;
+    RETURN @schema@.tell_lane(st, ln, v_ids);
+END
+$$;
+
 -- Writes a lane, whose row is locked.
-CREATE FUNCTION @schema@.put_lane(ln @schema@.lane, a_counts bigint[])
+CREATE OR REPLACE FUNCTION @schema@.put_lane(ln @schema@.lane, a_counts bigint[])
 RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
@@ -400,8 +438,8 @@ $$;
 -- Renews lanes. Answers "0", and for each in order status, left_ms and whether something is
 -- ready. All rows are locked before the locks of queues, and both in order. A lane that
 -- waits may have been passed over meanwhile: it is alone when it looks.
-CREATE FUNCTION @schema@.tend(a_queues text[], a_lanes bigint[],
-                              a_spans bigint[])
+CREATE OR REPLACE FUNCTION @schema@.tend(
+    a_queues text[], a_lanes bigint[], a_spans bigint[])
 RETURNS text
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -457,7 +495,7 @@ END
 $$;
 
 -- Ends a lane; what it had comes back uncounted. Answers "0".
-CREATE FUNCTION @schema@.leave(a_queue text, a_lane bigint) RETURNS text
+CREATE OR REPLACE FUNCTION @schema@.leave(a_queue text, a_lane bigint) RETURNS text
 LANGUAGE plpgsql AS $$
 DECLARE
     st @schema@.queue_step := @schema@.queue_begin(a_queue);

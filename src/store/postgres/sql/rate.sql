@@ -1,29 +1,9 @@
--- rate.sql - version 2 of the schema: rate limits (src/store/rate.h).
---
--- rate: the state of a limit. Not logged: a crash of the server forgets what is out,
--- which is worth one burst.
---   tat_us     when all that is out will have come back; last_us: when this was
---              written; rest: of a microsecond, in parts of 1/count
---   until_us   not before tat_us, in whole minutes: an index on a column that every
---              draw changes would keep the row from being updated in place
-
-CREATE UNLOGGED TABLE @schema@.rate(
-    name text COLLATE "C" PRIMARY KEY,
-    tat_us bigint NOT NULL,
-    last_us bigint NOT NULL,
-    rest bigint NOT NULL,
-    count bigint NOT NULL,
-    period_us bigint NOT NULL,
-    until_us bigint NOT NULL
-) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.05,
-        autovacuum_vacuum_threshold = 1000);
-
-CREATE INDEX rate_until ON @schema@.rate(until_us);
+-- rate.sql - the steps of src/store/rate.h. The rule is that of src/store/rate.c.
 
 -- The tokens that are out at a moment, in parts of 1/count of a microsecond. The tokens that are
 -- out stay as many when the rate changes.
-CREATE FUNCTION @schema@.rate_used(old @schema@.rate, a_count bigint,
-                                   a_period bigint, at_us bigint)
+CREATE OR REPLACE FUNCTION @schema@.rate_used(
+    old @schema@.rate, a_count bigint, a_period bigint, at_us bigint)
 RETURNS bigint
 LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE
@@ -42,7 +22,7 @@ END
 $$;
 
 -- Removes some limits that nothing is out of. Waits for no lock.
-CREATE FUNCTION @schema@.rate_sweep(at_us bigint) RETURNS void
+CREATE OR REPLACE FUNCTION @schema@.rate_sweep(at_us bigint) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
     DELETE FROM @schema@.rate AS r WHERE r.name IN (
@@ -53,9 +33,9 @@ $$;
 
 -- The rule of src/store/rate.c. Answers "0 granted wait_us remaining", or "1 0
 -- wait_us remaining" when it refuses.
-CREATE FUNCTION @schema@.rate_draw(a_name text, a_cost bigint, a_least bigint,
-                                   a_count bigint, a_period bigint,
-                                   a_burst bigint, a_wait bigint)
+CREATE OR REPLACE FUNCTION @schema@.rate_draw(
+    a_name text, a_cost bigint, a_least bigint, a_count bigint, a_period bigint,
+    a_burst bigint, a_wait bigint)
 RETURNS text
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -111,5 +91,3 @@ BEGIN
         || ' ' || greatest(0, v_room) / a_period;
 END
 $$;
-
-UPDATE @schema@.meta SET version = 2;

@@ -1,57 +1,14 @@
--- roster.sql - version 3: rosters, and the steps of src/store/roster.h. The rule is
--- that of src/store/meet.c.
---
--- roster: one row for each name, which a step locks first. Times are in microseconds
--- of clock_timestamp().
---   kind      0 group, 1 barrier, 2 latch
---   gen       the generation that gathers; 0: there is no roster of the name now
---   last      the highest number of the name so far, as `last` of roll
---   until_us  no seat lives longer; a latch is kept until then
---   run       of the server, at the last strict step; '' when there was none
--- seat: kind 0 not used yet, 1 has not arrived, 2 arrived in `rec`; 3 is no seat but
--- an id that a latch has counted.
-
-UPDATE @schema@.meta SET version = 3;
-
-CREATE TABLE @schema@.roster(
-    kind bigint NOT NULL DEFAULT 0,
-    gen bigint NOT NULL DEFAULT 0,
-    last bigint NOT NULL DEFAULT 0,
-    need bigint NOT NULL DEFAULT 0,
-    here bigint NOT NULL DEFAULT 0,
-    seats bigint NOT NULL DEFAULT 0,
-    until_us bigint NOT NULL DEFAULT 0,
-    name text COLLATE "C" PRIMARY KEY,
-    run text COLLATE "C" NOT NULL DEFAULT '',
-    broken bigint[] NOT NULL DEFAULT '{}'
-) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.05,
-        autovacuum_vacuum_threshold = 1000);
-
-CREATE TABLE @schema@.seat(
-    kind bigint NOT NULL,
-    fence bigint NOT NULL,
-    came_from bigint NOT NULL,
-    rec bigint NOT NULL,
-    counts_us bigint NOT NULL,
-    until_us bigint NOT NULL,
-    name text COLLATE "C" NOT NULL,
-    id text COLLATE "C" NOT NULL,
-    who text COLLATE "C" NOT NULL,
-    PRIMARY KEY (name, id)
-) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.05,
-        autovacuum_vacuum_threshold = 1000);
-
-CREATE INDEX seat_until ON @schema@.seat(name, until_us);
+-- roster.sql - the steps of src/store/roster.h. The rule is that of src/store/meet.c.
 
 -- Another one after each start of the server, and after a promotion.
-CREATE FUNCTION @schema@.run() RETURNS text
+CREATE OR REPLACE FUNCTION @schema@.run() RETURNS text
 LANGUAGE sql VOLATILE AS $$
     SELECT date_part('epoch', pg_postmaster_start_time())::text || ' '
            || left(pg_walfile_name(pg_current_wal_lsn()), 8)
 $$;
 
 -- Notifies every doorbell that listens to a roster, as `tell` does.
-CREATE FUNCTION @schema@.tell_roster(a_name text, a_news text, a_gen bigint)
+CREATE OR REPLACE FUNCTION @schema@.tell_roster(a_name text, a_news text, a_gen bigint)
 RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -66,7 +23,7 @@ $$;
 
 -- Locks the row of a name, and makes it first with a_make; gen 0 when there is no
 -- roster. The numbers of a new row begin above those of rows that were swept.
-CREATE FUNCTION @schema@.enter_roster(a_name text, a_make boolean)
+CREATE OR REPLACE FUNCTION @schema@.enter_roster(a_name text, a_make boolean)
 RETURNS @schema@.roster
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -91,8 +48,8 @@ END
 $$;
 
 -- Begins the next generation; a_news: this one has "opened" or is "broken".
-CREATE FUNCTION @schema@.next_generation(r @schema@.roster, at_us bigint,
-                                         a_news text)
+CREATE OR REPLACE FUNCTION @schema@.next_generation(
+    r @schema@.roster, at_us bigint, a_news text)
 RETURNS @schema@.roster
 LANGUAGE plpgsql AS $$
 BEGIN
@@ -108,8 +65,8 @@ END
 $$;
 
 -- Ends the seats whose time is up by then.
-CREATE FUNCTION @schema@.end_seats(r @schema@.roster, at_us bigint,
-                                   a_by_us bigint)
+CREATE OR REPLACE FUNCTION @schema@.end_seats(
+    r @schema@.roster, at_us bigint, a_by_us bigint)
 RETURNS @schema@.roster
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -130,8 +87,8 @@ END
 $$;
 
 -- Makes the roster what a step needs.
-CREATE FUNCTION @schema@.found_roster(r @schema@.roster, at_us bigint,
-                                      a_kind bigint, a_need bigint)
+CREATE OR REPLACE FUNCTION @schema@.found_roster(
+    r @schema@.roster, at_us bigint, a_kind bigint, a_need bigint)
 RETURNS @schema@.roster
 LANGUAGE plpgsql AS $$
 BEGIN
@@ -148,7 +105,7 @@ END
 $$;
 
 -- Removes some rosters that nobody has used for a minute. Waits for no lock.
-CREATE FUNCTION @schema@.sweep_rosters(at_us bigint) RETURNS void
+CREATE OR REPLACE FUNCTION @schema@.sweep_rosters(at_us bigint) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
     v_names text[];
@@ -167,7 +124,7 @@ END
 $$;
 
 -- Writes what a step has made of the head. A roster without seats is none.
-CREATE FUNCTION @schema@.save_roster(old @schema@.roster, r @schema@.roster)
+CREATE OR REPLACE FUNCTION @schema@.save_roster(old @schema@.roster, r @schema@.roster)
 RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
@@ -190,7 +147,7 @@ END
 $$;
 
 -- For how long the first seat lives (a_need 0), or so many that count; in ms.
-CREATE FUNCTION @schema@.seats_left(a_name text, at_us bigint, a_need bigint)
+CREATE OR REPLACE FUNCTION @schema@.seats_left(a_name text, at_us bigint, a_need bigint)
 RETURNS bigint
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -208,20 +165,21 @@ BEGIN
 END
 $$;
 
--- Tells what has become of a generation: 0 opened, 1 gathers, 4 broken.
-CREATE FUNCTION @schema@.outcome(r @schema@.roster, a_gen bigint)
+-- Tells what has become of a generation: 0 opened, 1 gathers, 3 nobody knows any more,
+-- 4 broken.
+CREATE OR REPLACE FUNCTION @schema@.outcome(r @schema@.roster, a_gen bigint)
 RETURNS bigint
 LANGUAGE sql IMMUTABLE AS $$
     SELECT CASE WHEN a_gen = r.gen THEN 1 WHEN a_gen = ANY (r.broken) THEN 4
-                ELSE 0 END
+                WHEN a_gen < r.broken[64] THEN 3 ELSE 0 END
 $$;
 
 -- The steps without a fence, and those with one: each answers status and number,
 -- and the head in `r`.
-CREATE FUNCTION @schema@.meet_unseated(
-    INOUT r @schema@.roster, at_us bigint, a_verb text, a_id text,
-    a_after bigint, a_need bigint, a_ttl_ms bigint, a_flags text,
-    a_settle_ms bigint, a_who text, OUT status bigint, OUT number bigint)
+CREATE OR REPLACE FUNCTION @schema@.meet_unseated(
+    INOUT r @schema@.roster, at_us bigint, a_verb text, a_id text, a_after bigint,
+    a_need bigint, a_ttl_ms bigint, a_flags text, a_settle_ms bigint, a_who text,
+    OUT status bigint, OUT number bigint)
 LANGUAGE plpgsql AS $$
 DECLARE
     v_kind bigint := CASE WHEN strpos(a_flags, 'f') > 0 THEN 1 ELSE 0 END;
@@ -296,10 +254,10 @@ BEGIN
 END
 $$;
 
-CREATE FUNCTION @schema@.meet_seated(
-    INOUT r @schema@.roster, at_us bigint, a_verb text, a_id text,
-    a_fence bigint, a_after bigint, a_need bigint, a_ttl_ms bigint,
-    a_flags text, OUT status bigint, OUT number bigint)
+CREATE OR REPLACE FUNCTION @schema@.meet_seated(
+    INOUT r @schema@.roster, at_us bigint, a_verb text, a_id text, a_fence bigint,
+    a_after bigint, a_need bigint, a_ttl_ms bigint, a_flags text, OUT status bigint,
+    OUT number bigint)
 LANGUAGE plpgsql AS $$
 DECLARE
     v_begun boolean;
@@ -378,11 +336,12 @@ $$;
 
 -- Does an item. A crash of the server may lose seats and arrivals, which their
 -- parties make again; not what opens or breaks, nor a count.
--- Answers "status number here live parties left_ms clock_us".
-CREATE FUNCTION @schema@.meet(
+-- Answers "status number here live parties left_ms clock_us". One in sixteen of those that
+-- draw a number sweeps, not each that finds such a number: all counts of a latch would.
+CREATE OR REPLACE FUNCTION @schema@.meet(
     a_name text, a_verb text, a_id text, a_fence bigint, a_after bigint,
-    a_need bigint, a_ttl_ms bigint, a_flags text, a_settle_ms bigint,
-    a_by_us bigint, a_who text) RETURNS text
+    a_need bigint, a_ttl_ms bigint, a_flags text, a_settle_ms bigint, a_by_us bigint,
+    a_who text) RETURNS text
 LANGUAGE plpgsql AS $$
 DECLARE
     old @schema@.roster := @schema@.enter_roster(
@@ -433,7 +392,8 @@ BEGIN
         PERFORM @schema@.lazily();
     END IF;
     PERFORM @schema@.save_roster(old, r);
-    IF a_verb IN ('sit', 'count') AND r.last % 16 = 0 THEN
+    IF a_verb IN ('sit', 'count') AND r.last > old.last
+       AND r.last % 16 = 0 THEN
         PERFORM @schema@.sweep_rosters(at_us);
     END IF;
     RETURN concat_ws(' ', o.status, coalesce(o.number, r.gen), r.here, r.seats,

@@ -5,7 +5,7 @@
 -- or finds it: none passes unnoticed in between.
 
 -- Notifies every doorbell that listens to a topic, when the step is committed.
-CREATE FUNCTION @schema@.tell(a_topic text, a_number bigint) RETURNS void
+CREATE OR REPLACE FUNCTION @schema@.tell(a_topic text, a_number bigint) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
     at_us bigint := @schema@.now_us();
@@ -16,8 +16,23 @@ BEGIN
 END
 $$;
 
+-- As tell, for a change that shows a text.
+CREATE OR REPLACE FUNCTION @schema@.show(a_topic text, a_number bigint, a_text text)
+RETURNS void
+LANGUAGE plpgsql AS $$
+DECLARE
+    at_us bigint := @schema@.now_us();
+BEGIN
+    PERFORM pg_advisory_xact_lock_shared(hashtextextended(a_topic, 1701994860));
+    PERFORM pg_notify('dibs_' || e.bell,
+                      e.address || ' changed ' || a_number || ' ' || a_text)
+    FROM @schema@.ear AS e
+    WHERE e.topic = a_topic AND e.bell <> '' AND e.until_us > at_us;
+END
+$$;
+
 -- Tells a topic that is not of a value.
-CREATE FUNCTION @schema@.topic_tell(a_topic text, a_number bigint)
+CREATE OR REPLACE FUNCTION @schema@.topic_tell(a_topic text, a_number bigint)
 RETURNS text
 LANGUAGE plpgsql AS $$
 BEGIN
@@ -28,8 +43,8 @@ $$;
 
 -- Listens to a topic for a while; a_span_ms 0: no more. Drops some ears whose time
 -- has passed. Answers "0".
-CREATE FUNCTION @schema@.topic_ear(a_topic text, a_bell text, a_address text,
-                                   a_span_ms bigint) RETURNS text
+CREATE OR REPLACE FUNCTION @schema@.topic_ear(
+    a_topic text, a_bell text, a_address text, a_span_ms bigint) RETURNS text
 LANGUAGE plpgsql AS $$
 DECLARE
     at_us bigint := @schema@.now_us();

@@ -2,8 +2,9 @@
 
 -- Answers "0 fence left_ms claim", "1 who" when others share it, "3", or
 -- "18 why".
-CREATE FUNCTION @schema@.turn(a_name text, a_owner text, a_fence bigint,
-                              a_mode @schema@.mode, a_to text, a_ttl_ms bigint)
+CREATE OR REPLACE FUNCTION @schema@.turn(
+    a_name text, a_owner text, a_fence bigint, a_mode @schema@.mode, a_to text,
+    a_ttl_ms bigint)
 RETURNS text
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -36,8 +37,8 @@ END
 $$;
 
 -- Why a lease cannot be converted, or NULL.
-CREATE FUNCTION @schema@.check_turn(mine @schema@.party, heir @schema@.party,
-                                    a_mode @schema@.mode, at_us bigint)
+CREATE OR REPLACE FUNCTION @schema@.check_turn(
+    mine @schema@.party, heir @schema@.party, a_mode @schema@.mode, at_us bigint)
 RETURNS text
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -64,8 +65,9 @@ END
 $$;
 
 -- The client of another owner has asked nothing yet, so it has no doorbell.
-CREATE FUNCTION @schema@.turn_lease(mine @schema@.party, a_mode @schema@.mode,
-                                    a_to text, a_ttl_ms bigint, at_us bigint)
+CREATE OR REPLACE FUNCTION @schema@.turn_lease(
+    mine @schema@.party, a_mode @schema@.mode, a_to text, a_ttl_ms bigint,
+    at_us bigint)
 RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -88,7 +90,7 @@ $$;
 -- Locks every name in order, looks at each as it was given, and grants all or
 -- none. Answers "0" and for each fence left_ms claim, or why the first refused name
 -- was refused: "1 which fence left_ms ahead who", "3 which" or "6 which capacity".
-CREATE FUNCTION @schema@.acquire_all(
+CREATE OR REPLACE FUNCTION @schema@.acquire_all(
     a_names text[], a_owners text[], a_priorities bigint[], a_ttls bigint[],
     a_tells bigint[], a_whos text[], a_bell text)
 RETURNS text
@@ -127,7 +129,7 @@ END
 $$;
 
 -- Acquires a name that is free: " fence left_ms claim".
-CREATE FUNCTION @schema@.acquire_one(mine @schema@.party, at_us bigint)
+CREATE OR REPLACE FUNCTION @schema@.acquire_one(mine @schema@.party, at_us bigint)
 RETURNS text
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -145,8 +147,8 @@ END
 $$;
 
 -- Why a name cannot be acquired exclusively now, or NULL.
-CREATE FUNCTION @schema@.why_not(a_which integer, a_name text, a_owner text,
-                                 a_priority integer, at_us bigint)
+CREATE OR REPLACE FUNCTION @schema@.why_not(
+    a_which integer, a_name text, a_owner text, a_priority integer, at_us bigint)
 RETURNS text
 LANGUAGE plpgsql AS $$
 DECLARE

@@ -1,10 +1,14 @@
--- value.sql - the changes of src/store/value.h and append of src/store/log.h, one
--- function each. A version is greatest(version before + 1, clock in us).
+-- value.sql - the changes of src/store/value.h, one function each. A version is
+-- greatest(version before + 1, clock in us).
 
--- a_expected: -1 any, 0 nothing there, or a version. Answers "0 version", or
--- "4 version" with what was found.
-CREATE FUNCTION @schema@.value_put(a_key text, a_expected bigint,
-                                   a_ttl_ms bigint, a_data bytea)
+-- A version of the tree had another one.
+DROP FUNCTION IF EXISTS @schema@.value_put(text, bigint, bigint, bytea);
+
+-- a_expected: -1 any, 0 nothing there, or a version. a_shows: 1 to show the data, which are
+-- printable then. Answers "0 version", or "4 version" with what was found.
+CREATE OR REPLACE FUNCTION @schema@.value_put(
+    a_key text, a_expected bigint, a_ttl_ms bigint, a_data bytea,
+    a_shows bigint DEFAULT 0)
 RETURNS text
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -38,13 +42,18 @@ BEGIN
     IF v_new % 8 = 0 THEN
         PERFORM @schema@.value_sweep(at_us);
     END IF;
-    PERFORM @schema@.tell('value:' || a_key, v_new);
+    IF a_shows = 1 THEN
+        PERFORM @schema@.show('value:' || a_key, v_new,
+                              a_ttl_ms || ' ' || convert_from(a_data, 'UTF8'));
+    ELSE
+        PERFORM @schema@.tell('value:' || a_key, v_new);
+    END IF;
     RETURN '0 ' || v_new;
 END
 $$;
 
 -- Removes some expired values. Waits for no lock.
-CREATE FUNCTION @schema@.value_sweep(at_us bigint) RETURNS void
+CREATE OR REPLACE FUNCTION @schema@.value_sweep(at_us bigint) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
     DELETE FROM @schema@.value AS v WHERE v.key IN (
@@ -54,7 +63,7 @@ END
 $$;
 
 -- Answers "0 sum" or "18 why". Only the one canonical form of an integer is one.
-CREATE FUNCTION @schema@.value_add(a_key text, a_delta bigint) RETURNS text
+CREATE OR REPLACE FUNCTION @schema@.value_add(a_key text, a_delta bigint) RETURNS text
 LANGUAGE plpgsql AS $$
 DECLARE
     old @schema@.value;
@@ -97,7 +106,7 @@ END
 $$;
 
 -- Answers "0", "5", or "4 version". One that has expired goes too.
-CREATE FUNCTION @schema@.value_del(a_key text, a_expected bigint)
+CREATE OR REPLACE FUNCTION @schema@.value_del(a_key text, a_expected bigint)
 RETURNS text
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -118,30 +127,5 @@ BEGIN
     END IF;
     PERFORM @schema@.tell('value:' || a_key, 0);
     RETURN '0';
-END
-$$;
-
--- Answers the position. Appends to a topic are one after the other up to their
--- commit, so that a reader that has seen a position misses none before it.
-CREATE FUNCTION @schema@.log_append(a_topic text, a_keep bigint,
-                                    a_data bytea, a_trim boolean)
-RETURNS text
-LANGUAGE plpgsql AS $$
-DECLARE
-    at_us bigint;
-    v_position bigint;
-BEGIN
-    PERFORM pg_advisory_xact_lock(hashtextextended(a_topic, 1684628083));
-    at_us := @schema@.now_us();
-    SELECT greatest(coalesce(max(l.position), 0) + 1, at_us) INTO v_position
-    FROM @schema@.log AS l WHERE l.topic = a_topic;
-    INSERT INTO @schema@.log VALUES (a_topic, v_position, at_us, a_data);
-    IF a_trim THEN
-        DELETE FROM @schema@.log AS l
-        WHERE l.topic = a_topic AND l.position <= (
-            SELECT k.position FROM @schema@.log AS k WHERE k.topic = a_topic
-            ORDER BY k.position DESC OFFSET a_keep LIMIT 1);
-    END IF;
-    RETURN v_position;
 END
 $$;

@@ -1,5 +1,6 @@
--- schema.sql - the tables of the PostgreSQL store, version 1; rate.sql and roster.sql
--- make versions 2 and 3 of it. @schema@ is the schema's name, put in when this is run.
+-- 1_leases.sql - version 1: names with their parties, values, logs and listeners. A file of
+-- this folder makes a version of the tables out of the one before it, or a part of it.
+-- @schema@ is the schema's name, put in when this is run.
 --
 -- roll: one row for each known name. Every step that changes anything about a name
 -- locks it first. A lock with a holder and no waiters is in this row alone, which is

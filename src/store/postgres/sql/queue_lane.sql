@@ -1,6 +1,5 @@
--- dead_worker.sql - version 9: how a lane ends, and what was ready for its worker becomes
--- everybody's, some in each step; and the answer that tells how much is left of limits. They
--- replace the functions of earlier versions.
+-- queue_lane.sql - a lane of a client that reserves: how it is found, told and ended, and what
+-- was ready for its worker becomes everybody's, some in each step.
 
 -- The number of a lane that has ended, and is kept until all that was ready for its
 -- worker is everybody's; its time is up.
@@ -88,8 +87,8 @@ $$;
 -- Finds and locks a lane, or opens it with number 1. A lane whose time is up has ended.
 -- Answers NULL when there is none, or when the lane that ended is kept.
 CREATE OR REPLACE FUNCTION @schema@.enter_lane(
-    INOUT st @schema@.queue_step, a_lane bigint, a_number bigint,
-    a_span_ms bigint, a_as text, OUT ln @schema@.lane, OUT opened boolean)
+    INOUT st @schema@.queue_step, a_lane bigint, a_number bigint, a_span_ms bigint,
+    a_as text, OUT ln @schema@.lane, OUT opened boolean)
 LANGUAGE plpgsql AS $$
 BEGIN
     opened := false;
@@ -146,5 +145,3 @@ BEGIN
                             'UTF8'), convert_to(ln.results, 'UTF8')] || v_data;
 END
 $$;
-
-UPDATE @schema@.meta SET version = 9;

@@ -1,6 +1,4 @@
--- done.sql - version 7: records of done items, and the functions of queues. They are
--- those of this version alone: queue_common.sql, queue_item.sql, queue_step.sql and
--- queue_admin.sql follow.
+-- 7_records.sql - version 7: records of done items, and the knowledge of a step on a queue.
 --
 -- queue.keep_done: how many records the queue keeps. done: records of the last items that
 -- were acked; now and then a step drops those beyond the bound.
@@ -39,3 +37,18 @@ DROP FUNCTION IF EXISTS
     @schema@.queue_purge, @schema@.queue_redrive, @schema@.queue_remove,
     @schema@.queue_peek, @schema@.peek_done, @schema@.queue_behind,
     @schema@.queue_list;
+
+-- The knowledge of a step: the settings of its queue with the defaults, what it has counted so
+-- far; serves: a lane that waits may have something to get; due_us: not after the first delayed
+-- item is due, NULL when there is none; results: of settlements; last: the highest fence that it
+-- gave, so that those of one step rise over its lanes.
+CREATE TYPE @schema@.queue_step AS (
+    queue text, at_us bigint, paused boolean, serial boolean, cap bigint,
+    tries bigint, deads bigint, lost_max bigint, keep_done bigint, counted bigint,
+    counted_us bigint, counts bigint[], serves boolean, due_us bigint,
+    results text, last bigint);
+
+-- Items that were delivered, in order; the highest number drawn for the lane; their bytes;
+-- cut: others were locked, and not taken.
+CREATE TYPE @schema@.taken AS (
+    ids bigint[], last bigint, bytes bigint, cut boolean);

@@ -1,6 +1,4 @@
--- queue.sql - version 5: queues (src/store/queue.h). The rule is that of
--- src/store/deliver.c; here are the tables. Version 7 (done.sql) adds one, and makes the
--- functions.
+-- 5_queues.sql - version 5: queues (src/store/queue.h).
 --
 -- queue: the settings, 0 for the default; a queue needs no row. counted, counted_us:
 -- how many items it had at a time, so that not every push counts them.
@@ -15,20 +13,6 @@
 -- counts of lane, pusher and tally: 1 items, 2 dead, 3 pushed, 4 delivered, 5 acked,
 -- 6 nacked, 7 lost, 8 died, 9 dropped, 10 purged. A queue has the sum of all: with
 -- one row for it every step would wait for the commit of the one before.
---
--- Locks, in this order: the row of the own lane or pusher; those of other lanes, of
--- items and of dedup ids; the lock of the queue (queue_lock); then nothing that
--- another transaction waits with. A step that changes an item that is out has its lane's row.
--- Lanes and items of others are passed over when they are locked. So no step
--- waits in a circle, and none locks a row of the queue.
---
--- Plans are made while the tables are empty, and kept until somebody analyses them. So
--- each condition has one index that can serve it, however long a queue is: an
--- item is found by its id alone, and no table is joined with the items of a queue.
---
--- A step that made something ready holds the lock of the queue in share mode when it
--- looks for lanes that wait; a step that found nothing takes it alone, looks again, and
--- then has its place. So one of the two sees the other.
 
 CREATE TABLE @schema@.queue(
     cap bigint NOT NULL DEFAULT 0,
@@ -158,5 +142,3 @@ CREATE TABLE @schema@.tally(
     counts bigint[] NOT NULL,
     PRIMARY KEY (queue, id)
 ) WITH (autovacuum_vacuum_scale_factor = 0.05);
-
-UPDATE @schema@.meta SET version = 5;

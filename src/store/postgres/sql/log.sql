@@ -1,36 +1,14 @@
--- events.sql - the second part of version 5: entries of a log know the one before them,
--- writers are remembered, and appends tell their topic.
---
--- log.prior: the position before it in its topic; -1: the newest of its topic, which
--- was trimmed and stays for its position; -2: an entry of an older version.
--- log.total, nth: bytes and entries that the topic has had up to and with this one.
--- writer: the last append of a lane.
+-- log.sql - the changes of src/store/log.h, one function each. Appends tell their topic.
 
-ALTER TABLE @schema@.log ADD COLUMN prior bigint NOT NULL DEFAULT -2;
-ALTER TABLE @schema@.log ADD COLUMN total bigint NOT NULL DEFAULT 0;
-ALTER TABLE @schema@.log ADD COLUMN nth bigint NOT NULL DEFAULT 0;
-
-CREATE TABLE @schema@.writer(
-    lane bigint NOT NULL,
-    number bigint NOT NULL,
-    position bigint NOT NULL,
-    until_min bigint NOT NULL,
-    topic text COLLATE "C" NOT NULL,
-    PRIMARY KEY (topic, lane)
-) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.05,
-        autovacuum_vacuum_threshold = 1000);
-
-CREATE INDEX writer_until ON @schema@.writer(until_min);
-
-DROP FUNCTION @schema@.log_append(text, bigint, bytea, boolean);
+-- A version of the tree had another one.
+DROP FUNCTION IF EXISTS @schema@.log_append(text, bigint, bytea, boolean);
 
 -- Answers "0 position", or "3": the lane has done a later number. Appends to a topic are
 -- one after the other up to their commit, so that a reader that has seen a position
 -- misses none before it. a_trim: count what is kept, and sweep; one append in many.
-CREATE FUNCTION @schema@.log_append(
-    a_topic text, a_lane bigint, a_number bigint, a_repeat_ms bigint,
-    a_keep bigint, a_keep_bytes bigint, a_keep_ms bigint, a_data bytea,
-    a_trim boolean)
+CREATE OR REPLACE FUNCTION @schema@.log_append(
+    a_topic text, a_lane bigint, a_number bigint, a_repeat_ms bigint, a_keep bigint,
+    a_keep_bytes bigint, a_keep_ms bigint, a_data bytea, a_trim boolean)
 RETURNS text
 LANGUAGE plpgsql AS $$
 DECLARE
@@ -81,7 +59,7 @@ END
 $$;
 
 -- Removes entries beyond the limits, but never the newest.
-CREATE FUNCTION @schema@.log_limit(
+CREATE OR REPLACE FUNCTION @schema@.log_limit(
     a_topic text, a_keep bigint, a_keep_bytes bigint, a_oldest_us bigint,
     a_last bigint, a_total bigint, a_count boolean, a_aged boolean)
 RETURNS void
@@ -108,8 +86,8 @@ $$;
 
 -- Removes the oldest entries up to and with a position. The newest stays without its
 -- data, for the entry that follows it. Answers "0 gone".
-CREATE FUNCTION @schema@.log_trim(a_topic text, a_through bigint,
-                                  a_max bigint)
+CREATE OR REPLACE FUNCTION @schema@.log_trim(
+    a_topic text, a_through bigint, a_max bigint)
 RETURNS text
 LANGUAGE plpgsql AS $$
 DECLARE
