@@ -2,6 +2,7 @@
 
   bench_jobs.py DIBS PORT late SECONDS       20 jobs a second: ticks per second, lateness p50 p95 p99 in us
   bench_jobs.py DIBS PORT idle JOBS SECONDS  3 nodes, JOBS definitions, nothing due: requests per second
+  bench_jobs.py DIBS PORT load JOBS          seconds to load JOBS definitions, and to list them; bytes of the server each
 """
 # SPDX-License-Identifier: MIT
 import calendar
@@ -40,10 +41,14 @@ def nodes(count, file, *args):
             node.communicate()
 
 
+def redis(*words):
+    return subprocess.run(["redis-cli", "-p", PORT, *words], check=True, capture_output=True, text=True).stdout
+
+
 def requests():
     """How many steps the server has done. Each is a script, whose own commands are not counted."""
-    info = subprocess.run(["redis-cli", "-p", PORT, "INFO", "commandstats"], check=True, capture_output=True, text=True)
-    return sum(int(calls) for calls in re.findall(r"^cmdstat_eval(?:sha)?:calls=(\d+)", info.stdout, re.MULTILINE))
+    info = redis("INFO", "commandstats")
+    return sum(int(calls) for calls in re.findall(r"^cmdstat_eval(?:sha)?:calls=(\d+)", info, re.MULTILINE))
 
 
 def lateness(run):
@@ -65,11 +70,35 @@ def measure_late(folder, seconds):
     print(f"{len(late) / seconds:.0f}", *(late[min(len(late) - 1, int(len(late) * part))] for part in (0.5, 0.95, 0.99)))
 
 
-def measure_idle(folder, jobs, seconds):
-    file = os.path.join(folder, "idle.yaml")
+def rare_jobs(folder, board, jobs):
+    """A file of jobs that are not due for long."""
+    file = os.path.join(folder, board + ".yaml")
     with open(file, "w", encoding="utf-8") as out:
-        out.write("board: idle\njobs:\n")
+        out.write(f"board: {board}\njobs:\n")
         out.writelines(f"  j{i}: {{schedule: '0 0 29 2 *', run: ['true']}}\n" for i in range(jobs))
+    return file
+
+
+def seconds_of(*args):
+    began = time.monotonic()
+    dibs(*args)
+    return time.monotonic() - began
+
+
+def memory():
+    return int(re.search(r"^used_memory:(\d+)", redis("INFO", "memory"), re.MULTILINE)[1])
+
+
+def measure_load(folder, jobs):
+    file = rare_jobs(folder, "load", jobs)
+    before = memory()
+    load = seconds_of("job", "load", file)
+    print(f"{load:.1f} {seconds_of('job', 'ls', '--board', 'load'):.1f} {(memory() - before) / jobs:.0f}")
+    redis("FLUSHALL")  # what is measured next has the server for itself
+
+
+def measure_idle(folder, jobs, seconds):
+    file = rare_jobs(folder, "idle", jobs)
     dibs("job", "load", file)
     with nodes(3, file):
         time.sleep(5)
@@ -82,6 +111,8 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         if sys.argv[3] == "late":
             measure_late(folder, int(sys.argv[4]))
+        elif sys.argv[3] == "load":
+            measure_load(folder, int(sys.argv[4]))
         else:
             measure_idle(folder, int(sys.argv[4]), int(sys.argv[5]))
 

@@ -14,7 +14,7 @@ here=$(dirname "$0")
 repeats=5 memory_pairs=100000 sqlite_pairs=20000 rounds=300 blocks=10
 redis_blocks=100 crew_blocks=20 redis_locks=10000 pg_blocks=30 pg_crew_blocks=5
 queued=100000 tick_seconds=30 definitions=10000 idle_seconds=60
-calls=5000 bursts=("1000 1" "10000 2")
+calls=5000 bursts=("1000 1" "10000 2") loaded=100000
 renewed=(10000 100000) beside=(100000 1000000) handed=20000 lease_repeats=3 handoff_blocks=10 lines=(8 100)
 work=$(mktemp -d)
 # shellcheck source=bench/common.sh
@@ -26,7 +26,7 @@ if [ -n "$quick" ]; then
     redis_blocks=5 crew_blocks=2 redis_locks=500 pg_blocks=3 pg_crew_blocks=1
     renewed=(1000) beside=(10000) handed=2000 lease_repeats=1 handoff_blocks=1 lines=(8)
     queued=5000 tick_seconds=3 definitions=100 idle_seconds=3
-    calls=200 bursts=("100 1")
+    calls=200 bursts=("100 1") loaded=1000
 fi
 
 times
@@ -175,6 +175,9 @@ for burst in "${bursts[@]}"; do
         < <(once "$build/bench/bench_calls" "redis://127.0.0.1:$port" burst "$jobs" "$count")
     row "redis: $jobs jobs at once, nodes: $count" "$rate" "$p50" "$p95" "$p99" "$last" 5000000 "last <= 5 s"
 done
+heading "load s" "list s" "bytes each"
+read -r load list bytes < <(once python3 -B "$here/bench_jobs.py" "$build/dibs" "$port" load "$loaded")
+row "redis: $loaded jobs" "$load" "$list" "$bytes" "" "$load" 60 "load <= 60 s"
 
 # Very many leases of one client. A round of renewals takes ten seconds and more.
 on_leases() { repeats=$lease_repeats repeated "$build/bench/bench_leases" "$port" "$@"; }
