@@ -13,7 +13,7 @@ build = cmake --build $(1) $(if $(VERBOSE),--verbose,-- --quiet)
 need = for tool in cmake ninja; do command -v $$tool >/dev/null || \
 	exec tools/install-packages.sh --name "cannot build: $$tool is not installed" build; done
 
-.PHONY: all run test test-long test-trixie test-bookworm test-busy bench bench-peers bench-serve chaos mutants coverage fuzz soak load api-fuzz cron-peers spec web web-hour screenshots format tidy install uninstall clean help
+.PHONY: all run test test-long test-trixie test-bookworm test-busy bench bench-peers bench-serve chaos mutants coverage fuzz soak load api-fuzz promtool cron-peers spec web web-hour screenshots format tidy install uninstall clean help
 
 all: ## build build/dibs and build/libdibs.so (the default)
 	@$(need)
@@ -99,6 +99,13 @@ api-fuzz: ## send made-up requests to every route of dibs serve, by its OpenAPI 
 	@$(call configure,bench,build/bench)
 	@cmake --build build/bench --target dibs -- --quiet
 	@DIBS_BIN=$(CURDIR)/build/bench/dibs python3 tools/api-fuzz.py build
+
+promtool: ## let promtool judge the metrics page, the alert rules and their histories
+	@tools/install-packages.sh build test
+	@$(call configure,dev,build/dev)
+	@cmake --build build/dev --target dibs -- --quiet
+	@promtool=$$(tools/promtool.sh build) && DIBS_PROMTOOL=$$promtool DIBS_BIN=$(CURDIR)/build/dev/dibs \
+	    python3 -B tests/e2e/test_serve_metrics.py
 
 cron-peers: ## compare made-up cron expressions with croniter and robfig/cron (CASES=2000 SEED=N)
 	@tools/install-packages.sh build test
