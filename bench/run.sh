@@ -15,7 +15,9 @@ repeats=5 memory_pairs=100000 sqlite_pairs=20000 rounds=300 blocks=10
 redis_blocks=100 crew_blocks=20 redis_locks=10000 pg_blocks=30 pg_crew_blocks=5
 queued=100000 tick_seconds=30 definitions=10000 idle_seconds=60
 calls=5000 bursts=("1000 1" "10000 2") loaded=100000
-renewed=(10000 100000) beside=(100000 1000000) handed=20000 lease_repeats=3 handoff_blocks=10 lines=(8 100)
+renewed=(10000 100000) beside=(100000 1000000) handed=20000 lease_repeats=3 handoff_blocks=10
+# WAITERS HOLD_US [processes]
+lines=("8 0" "100 0" "8 1000" "8 0 processes" "8 1000 processes" "100 0 processes")
 work=$(mktemp -d)
 # shellcheck source=bench/common.sh
 . "$here/common.sh"
@@ -24,7 +26,7 @@ options "${@:2}"
 if [ -n "$quick" ]; then
     repeats=1 memory_pairs=5000 sqlite_pairs=1000 rounds=30 blocks=2
     redis_blocks=5 crew_blocks=2 redis_locks=500 pg_blocks=3 pg_crew_blocks=1
-    renewed=(1000) beside=(10000) handed=2000 lease_repeats=1 handoff_blocks=1 lines=(8)
+    renewed=(1000) beside=(10000) handed=2000 lease_repeats=1 handoff_blocks=1 lines=("8 0" "8 0 processes")
     queued=5000 tick_seconds=3 definitions=100 idle_seconds=3
     calls=200 bursts=("100 1") loaded=1000
 fi
@@ -193,14 +195,17 @@ row "redis: ls of ${beside[0]} ($ratio x)" "$ours" "" "" "" 0 0 ""
 times
 commands=$(on_leases handoff "$handed")
 row "redis: hand-off, 8 wait: commands" "$commands" "" "" "" "$commands" 2.1 "<= 2.1"
-for threads in "${lines[@]}"; do
+heading ratio "p50 us" "server us" "p99 us"
+for line in "${lines[@]}"; do
+    read -r waiters held_us kind <<<"$line"
     read -r bare bare_p99 bare_cpu p50 p99 cpu ratio commands jain longest \
-        < <(repeated "$build/bench/bench_handoff" "$port" "$threads" "$handoff_blocks")
-    row "redis: bare hand-off, $threads threads" "" "$bare" "" "$bare_p99" 0 0 ""
-    row "redis: hand-off, $threads threads ($ratio x)" "" "$p50" "" "$p99" "$ratio" 1.5 "<= 1.5 x bare"
-    row "redis: bare, us of the server" "" "$bare_cpu" "" "" 0 0 ""
-    row "redis: us of the server, $commands commands" "" "$cpu" "" "" "$commands" 2.1 "<= 2.1 commands"
-    row "redis: the longest wait, Jain $jain" "" "$longest" "" "" "$jain" 0.99 ">= 0.99"
+        < <(repeated "$build/bench/bench_handoff" "$port" "$waiters" "$handoff_blocks" "$held_us" ${kind:+"$kind"})
+    who="$waiters ${kind:-threads}"
+    [ "$held_us" -eq 0 ] || who+=", $((held_us / 1000)) ms"
+    row "redis: bare, $who" "" "$bare" "$bare_cpu" "$bare_p99" 0 0 ""
+    row "redis: hand-off, $who" "$ratio" "$p50" "$cpu" "$p99" "$ratio" 1.5 "<= 1.5 x bare"
+    row "redis: commands a hand-off" "$commands" "" "" "" "$commands" 2.1 "<= 2.1"
+    row "redis: Jain, the longest wait" "$jain" "" "" "$longest" "$jain" 0.99 ">= 0.99"
 done
 heading "client ms" commands "a command"
 for count in "${renewed[@]}"; do
