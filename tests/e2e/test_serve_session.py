@@ -170,15 +170,21 @@ class Leases(SessionCase):
         self.assertEqual(self.put(session, "no", status=409)["code"], "busy")
         self.assertEqual(self.put(session, "a", status=202, query={"wait_ms": 0}, wait_ms=LONG_MS)["state"], "waiting")
         self.assertEqual(self.state(session, "a")["state"], "waiting")
+        wait_until(lambda: self.state(session, "a")["place"] == 1, "the first place")
         left = self.put(session, "b", status=202, query={"wait_ms": 0}, wait_ms=LONG_MS, name=self.name())
         self.assertEqual(left["state"], "waiting")
+        wait_until(lambda: self.state(session, "b")["place"] == 2, "the second place")
+        beat = self.daemon.post(self.path(session) + "/beat", role="operate").json["leases"]
+        self.assertEqual((beat["a"]["place"], beat["b"]["place"]), (1, 2))
         self.remove(session, "b")
+        self.assertNotIn("place", self.state(session, "b"))
         released = threading.Timer(0.1, self.daemon.dibs, ("release", self.name(), "--token", token))
         released.start()
         granted = self.state(session, "a", wait_ms=50000)
         released.join()
         self.assertEqual((granted["state"], len(self.holders())), ("held", 1))
         self.assertGreaterEqual(granted["until_clock_ms"], granted["clock_ms"])
+        self.assertNotIn("place", granted)
 
     def test_refusals(self):
         session = self.open()
