@@ -569,6 +569,7 @@ static void stop(dibs__serve *sv)
     dibs__serve_memo_fini(&sv->circles);
     dibs__serve_health_fini(&sv->health);
     dibs__serve_gate_fini(&sv->gate);
+    dibs__serve_memo_fini(&sv->nodes);
 }
 
 dibs_status dibs__serve_run(const dibs__serve_opts *opts, dibs_error *err)
@@ -593,6 +594,7 @@ dibs_status dibs__serve_run(const dibs__serve_opts *opts, dibs_error *err)
     dibs__serve_counts_init(&sv->counts);
     dibs__lock_sums_init(&sv->lock_sums, opts->metrics_classes);
     dibs__noun_sums_init(&sv->noun_sums);
+    dibs__serve_memo_init(&sv->nodes);
     dibs__pulse_init(&sv->pulse);
     dibs__told_init(&sv->told);
     pthread_mutex_init(&sv->bell.mutex, NULL);

@@ -62,6 +62,7 @@ typedef struct dibs__serve {
     dibs__serve_health health;
     dibs__serve_memo circles;
     dibs__serve_memo stats;
+    dibs__serve_memo nodes;
     dibs__serve_counts counts;
     dibs__serve_history history;
     dibs__serve_charts charts;
