@@ -224,8 +224,9 @@ static unsigned haste_of(const void *arg, const char *peer)
 {
     const dibs__serve *sv = arg;
 
-    return dibs__serve_nets_have(&sv->proxies, peer) ? 0
-                                                     : sv->opts->handshake_rate;
+    return dibs__serve_nets_have(&sv->proxies, peer)
+               ? 0
+               : atomic_load(&sv->handshake_rate);
 }
 
 static dibs_status start_http(dibs__serve *sv, dibs_error *err)
@@ -382,6 +383,7 @@ static dibs_status start(dibs__serve *sv, dibs_error *err)
 static void take_live(dibs__serve *sv, const dibs__serve_live *live)
 {
     atomic_store(&sv->address_max, live->address_max);
+    atomic_store(&sv->handshake_rate, live->handshake_rate);
     atomic_store(&sv->token_rate, live->token_rate);
     dibs__serve_log_settle(&sv->log, sv->cl, sv->data, live->log_level);
     if (!dibs__http_hosts_set(sv->http, live->hosts ? live->hosts : ""))
@@ -567,9 +569,9 @@ static void stop(dibs__serve *sv)
     dibs__pulse_fini(&sv->pulse);
     dibs__serve_memo_fini(&sv->stats);
     dibs__serve_memo_fini(&sv->circles);
+    dibs__serve_memo_fini(&sv->nodes);
     dibs__serve_health_fini(&sv->health);
     dibs__serve_gate_fini(&sv->gate);
-    dibs__serve_memo_fini(&sv->nodes);
 }
 
 dibs_status dibs__serve_run(const dibs__serve_opts *opts, dibs_error *err)
@@ -581,6 +583,7 @@ dibs_status dibs__serve_run(const dibs__serve_opts *opts, dibs_error *err)
         return dibsx_nomem(err, "the daemon");
     sv->opts = opts;
     atomic_init(&sv->address_max, opts->address_max);
+    atomic_init(&sv->handshake_rate, opts->handshake_rate);
     atomic_init(&sv->token_rate, opts->token_rate);
     sv->signal_fd = -1;
     sv->started_at = dibsx_now();
@@ -591,10 +594,10 @@ dibs_status dibs__serve_run(const dibs__serve_opts *opts, dibs_error *err)
     dibs__serve_health_init(&sv->health);
     dibs__serve_memo_init(&sv->circles);
     dibs__serve_memo_init(&sv->stats);
+    dibs__serve_memo_init(&sv->nodes);
     dibs__serve_counts_init(&sv->counts);
     dibs__lock_sums_init(&sv->lock_sums, opts->metrics_classes);
     dibs__noun_sums_init(&sv->noun_sums);
-    dibs__serve_memo_init(&sv->nodes);
     dibs__pulse_init(&sv->pulse);
     dibs__told_init(&sv->told);
     pthread_mutex_init(&sv->bell.mutex, NULL);

@@ -87,10 +87,11 @@ typedef struct dibs__serve {
     char epoch[9];                   /* drawn at the start */
     char host[256];
     dibsx_nsec started_at;
-    _Atomic(dibsx_nsec) probed_at;       /* when /livez asked the threads */
-    atomic_bool stuck;                   /* ... and one of them stood still */
-    atomic_int phase;                    /* main thread writes it, as these: */
-    atomic_uint address_max, token_rate; /* of the settings, as they are now */
+    _Atomic(dibsx_nsec) probed_at; /* when /livez asked the threads */
+    atomic_bool stuck;             /* ... and one of them stood still */
+    atomic_int phase;              /* main thread writes it, as these: */
+    /* Settings as they are now. */
+    atomic_uint address_max, handshake_rate, token_rate;
 
     /* Main thread only. */
     int signal_fd;
