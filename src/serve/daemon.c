@@ -26,7 +26,12 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-enum { START_POLL_MS = 20, BODY_MAX = 64 * 1024, FILES_BESIDE = 128 };
+enum {
+    START_POLL_MS = 20,
+    ANSWERS_MS = 1000,
+    BODY_MAX = 64 * 1024,
+    FILES_BESIDE = 128
+};
 
 /* Every answer says which life of which daemon it is from. */
 static void stamp_answer(dibs__http_exchange *ex, const dibs__serve *sv)
@@ -522,21 +527,33 @@ static void drain_requests(dibs__serve *sv)
     let_signals_end();
     while ((left_ms = dibsx_wait_ms(until, dibsx_now())) > 0)
         (void)poll(NULL, 0, (int)left_ms);
+    sv->drain_until = dibsx_after_ms(dibsx_now(), sv->opts->drain_ms);
+    /* A look at a store that hangs ends while leases are left and requests end, not
+     * before or after. */
+    dibs__life_tell(&sv->look.life);
+    dibs__life_tell(&sv->board_look.life);
     /* Leases stay at the store, for a daemon that adopts them. */
     dibs__hub_drain(&sv->hub);
     dibs__tails_drain(&sv->tails);
-    dibs__sessions_drain(&sv->sessions,
-                         dibsx_after_ms(dibsx_now(), sv->opts->drain_ms));
+    dibs__sessions_drain(&sv->sessions, sv->drain_until);
+}
+
+/* Requests have what is left of the drain, and waits that it has just ended a moment for
+ * their answers. */
+static int64_t grace_ms(const dibs__serve *sv)
+{
+    const int64_t left_ms = dibsx_wait_ms(sv->drain_until, dibsx_now());
+    const int64_t least_ms =
+        sv->opts->drain_ms < ANSWERS_MS ? sv->opts->drain_ms : ANSWERS_MS;
+
+    return left_ms > least_ms ? left_ms : least_ms;
 }
 
 static void stop(dibs__serve *sv)
 {
-    /* A look at a store that hangs ends while requests do, not before them. */
-    dibs__life_tell(&sv->look.life);
-    dibs__life_tell(&sv->board_look.life);
     hang_bell(&sv->bell, NULL);
     dibs__serve_listeners_unlink(&sv->listeners);
-    dibs__http_stop(sv->http, sv->opts->drain_ms);
+    dibs__http_stop(sv->http, grace_ms(sv));
     dibs__serve_look_stop(&sv->look);
     dibs__board_look_stop(&sv->board_look);
     dibs__serve_listeners_fini(&sv->listeners);

@@ -95,6 +95,7 @@ typedef struct dibs__serve {
 
     /* Main thread only. */
     int signal_fd;
+    dibsx_nsec drain_until; /* 0: there was no drain */
     dibs__serve_listeners listeners;
     char tokens_path[4096];
     char first_token[DIBS__SERVE_TOKEN_SIZE]; /* "": none was made just now */

@@ -63,19 +63,20 @@ void dibs__session_handle_free(dibs__serve_lease *le)
     drop_handle(le);
 }
 
-void dibs__session_handle_leave(dibs__serve_lease *le, dibsx_nsec until)
+bool dibs__session_handle_leave(dibs__serve_lease *le, dibsx_nsec until)
 {
     dibs__serve_sessions *table = le->table;
-    bool renewed;
+    dibs_status rc = DIBS_OK;
 
     le->freeing = true;
     pthread_mutex_unlock(&table->mutex);
-    renewed = dibsx_now() < until && dibs_lock_renew(le->lock, NULL) == DIBS_OK;
-    (void)renewed; /* else what there is, is left */
+    if (dibsx_now() < until)
+        rc = dibs_lock_renew(le->lock, NULL);
     dibs_lock_leave(le->lock);
     dibs_lock_free(le->lock);
     pthread_mutex_lock(&table->mutex);
     drop_handle(le);
+    return rc != DIBS_UNAVAIL && rc != DIBS_UNKNOWN;
 }
 
 /* -- Calls of the client. */

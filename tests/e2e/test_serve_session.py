@@ -576,6 +576,27 @@ class Failing(SessionCase):
         self.assertEqual([answer.json["leases"][f"l{number}"] for number in range(3)],
                          [{"state": "freed", "why": why} for why in ("unknown", "unavail", "unavail")])
 
+    def test_a_drain_asks_a_store_that_fails_once(self):
+        """Each renewal takes 3 s, and is done though its answer is lost. The other leases are left as they are."""
+        other = Daemon("--store-timeout", "60s", "--drain-within", "60s",
+                       url=f"fault+{self.daemon.url}?step=renew&fault=drop_after&delay_ms=3000")
+        self.addCleanup(other.end)
+        session = other.post("/v1/sessions", {"ttl_ms": LONG_MS}, role="operate").json["session"]
+        names = [self.name(f"-{number}") for number in range(4)]
+        for name in names:
+            answer = other.ask("PUT", f"/v1/sessions/{session}/leases/{name}", {"name": name, "ttl_ms": LONG_MS}, role="operate")
+            self.assertEqual(answer.status, 201, answer.text)
+
+        def left():
+            return [self.holders(name)[0]["left_ms"] for name in names]
+
+        before, seen_at = left(), time.monotonic()
+        other.process.terminate()
+        self.assertEqual(other.process.wait(PATIENCE), 0)
+        passed_ms = 1000 * (time.monotonic() - seen_at)
+        renewed = [name for name, was, now in zip(names, before, left()) if now + passed_ms > was + 1000]
+        self.assertLessEqual(len(renewed), 1, (before, passed_ms))
+
 
 class ClientCase(SessionCase):
     """The clients of examples/sidecar."""
