@@ -281,6 +281,12 @@ DIBS_API dibs_fallback dibs_lock_fallback(const dibs_lock *lock);
  * "async" and on the fallback store. */
 DIBS_API uint32_t dibs_lock_replicas_acked(const dibs_lock *lock);
 
+/* The place in the queue of the acquire that is in progress, 1 for the next to be
+ * served. The latest answer of the store has it; a waiter asks at least once a second.
+ * 0: none is known, because no acquire waits, the latest ask failed, or the store has
+ * no queue (a quorum). */
+DIBS_API uint32_t dibs_lock_place(const dibs_lock *lock);
+
 /* Acquires of this handle without a release: 0 or 1, or more with
  * DIBS_LOCK_REENTRANT. */
 DIBS_API uint32_t dibs_lock_depth(const dibs_lock *lock);

@@ -279,6 +279,11 @@ class lock
     {
         return dibs_lock_fence(get());
     }
+    /* In the queue of an acquire on another thread; 0: none is known. */
+    uint32_t place() const noexcept
+    {
+        return dibs_lock_place(get());
+    }
     bool valid() const noexcept
     {
         return dibs_lock_check(get()) == DIBS_OK;

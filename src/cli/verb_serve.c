@@ -55,6 +55,7 @@ reread(const void *arg, dibs__serve_live *out, dibs_error *err)
     if (rc == DIBS_OK && hosts && !(out->hosts = dibsx_strdup(hosts)))
         rc = dibsx_nomem(err, "the names of this server");
     out->address_max = (unsigned)dibs__opt_int(fresh, "address-connections");
+    out->handshake_rate = (unsigned)dibs__opt_int(fresh, "handshake-rate");
     out->token_rate = (unsigned)dibs__opt_int(fresh, "token-rate");
     out->log_level = dibs__cli_log_level(fresh);
     dibs__command_fini(fresh);
@@ -266,8 +267,8 @@ const dibs__verb dibs__verb_serve = {
         "probes, the files of the dashboard, /version, /openapi.json and "
         "/problems need none. The role of a token is read, operate or admin. "
         "dibs access makes tokens; SIGHUP reads the file again, and from the "
-        "configuration files --hosts, --token-rate, --address-connections and "
-        "--log-level. The first "
+        "configuration files --hosts, --token-rate, --address-connections, "
+        "--handshake-rate and --log-level. The first "
         "start without --tokens and without a file makes one admin token and "
         "says where it is; on a terminal it shows the address of the dashboard "
         "with it.\n"

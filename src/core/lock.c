@@ -246,6 +246,19 @@ uint32_t dibs_lock_replicas_acked(const dibs_lock *lock)
     return acked;
 }
 
+uint32_t dibs_lock_place(const dibs_lock *lock)
+{
+    pthread_mutex_t *mutex = &lock->cl->mutex;
+    uint32_t place;
+
+    if (dibs__forked(lock->cl->fork_number))
+        return 0;
+    pthread_mutex_lock(mutex);
+    place = lock->acquire ? lock->acquire->machine.place : 0;
+    pthread_mutex_unlock(mutex);
+    return place;
+}
+
 int dibs_lock_lost_fd(dibs_lock *lock)
 {
     DIBSX_UNCANCEL;

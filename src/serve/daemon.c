@@ -26,7 +26,12 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-enum { START_POLL_MS = 20, BODY_MAX = 64 * 1024, FILES_BESIDE = 128 };
+enum {
+    START_POLL_MS = 20,
+    ANSWERS_MS = 1000,
+    BODY_MAX = 64 * 1024,
+    FILES_BESIDE = 128
+};
 
 /* Every answer says which life of which daemon it is from. */
 static void stamp_answer(dibs__http_exchange *ex, const dibs__serve *sv)
@@ -224,8 +229,9 @@ static unsigned haste_of(const void *arg, const char *peer)
 {
     const dibs__serve *sv = arg;
 
-    return dibs__serve_nets_have(&sv->proxies, peer) ? 0
-                                                     : sv->opts->handshake_rate;
+    return dibs__serve_nets_have(&sv->proxies, peer)
+               ? 0
+               : atomic_load(&sv->handshake_rate);
 }
 
 static dibs_status start_http(dibs__serve *sv, dibs_error *err)
@@ -382,6 +388,7 @@ static dibs_status start(dibs__serve *sv, dibs_error *err)
 static void take_live(dibs__serve *sv, const dibs__serve_live *live)
 {
     atomic_store(&sv->address_max, live->address_max);
+    atomic_store(&sv->handshake_rate, live->handshake_rate);
     atomic_store(&sv->token_rate, live->token_rate);
     dibs__serve_log_settle(&sv->log, sv->cl, sv->data, live->log_level);
     if (!dibs__http_hosts_set(sv->http, live->hosts ? live->hosts : ""))
@@ -520,21 +527,33 @@ static void drain_requests(dibs__serve *sv)
     let_signals_end();
     while ((left_ms = dibsx_wait_ms(until, dibsx_now())) > 0)
         (void)poll(NULL, 0, (int)left_ms);
+    sv->drain_until = dibsx_after_ms(dibsx_now(), sv->opts->drain_ms);
+    /* A look at a store that hangs ends while leases are left and requests end, not
+     * before or after. */
+    dibs__life_tell(&sv->look.life);
+    dibs__life_tell(&sv->board_look.life);
     /* Leases stay at the store, for a daemon that adopts them. */
     dibs__hub_drain(&sv->hub);
     dibs__tails_drain(&sv->tails);
-    dibs__sessions_drain(&sv->sessions,
-                         dibsx_after_ms(dibsx_now(), sv->opts->drain_ms));
+    dibs__sessions_drain(&sv->sessions, sv->drain_until);
+}
+
+/* Requests have what is left of the drain, and waits that it has just ended a moment for
+ * their answers. */
+static int64_t grace_ms(const dibs__serve *sv)
+{
+    const int64_t left_ms = dibsx_wait_ms(sv->drain_until, dibsx_now());
+    const int64_t least_ms =
+        sv->opts->drain_ms < ANSWERS_MS ? sv->opts->drain_ms : ANSWERS_MS;
+
+    return left_ms > least_ms ? left_ms : least_ms;
 }
 
 static void stop(dibs__serve *sv)
 {
-    /* A look at a store that hangs ends while requests do, not before them. */
-    dibs__life_tell(&sv->look.life);
-    dibs__life_tell(&sv->board_look.life);
     hang_bell(&sv->bell, NULL);
     dibs__serve_listeners_unlink(&sv->listeners);
-    dibs__http_stop(sv->http, sv->opts->drain_ms);
+    dibs__http_stop(sv->http, grace_ms(sv));
     dibs__serve_look_stop(&sv->look);
     dibs__board_look_stop(&sv->board_look);
     dibs__serve_listeners_fini(&sv->listeners);
@@ -567,6 +586,7 @@ static void stop(dibs__serve *sv)
     dibs__pulse_fini(&sv->pulse);
     dibs__serve_memo_fini(&sv->stats);
     dibs__serve_memo_fini(&sv->circles);
+    dibs__serve_memo_fini(&sv->nodes);
     dibs__serve_health_fini(&sv->health);
     dibs__serve_gate_fini(&sv->gate);
 }
@@ -580,6 +600,7 @@ dibs_status dibs__serve_run(const dibs__serve_opts *opts, dibs_error *err)
         return dibsx_nomem(err, "the daemon");
     sv->opts = opts;
     atomic_init(&sv->address_max, opts->address_max);
+    atomic_init(&sv->handshake_rate, opts->handshake_rate);
     atomic_init(&sv->token_rate, opts->token_rate);
     sv->signal_fd = -1;
     sv->started_at = dibsx_now();
@@ -590,6 +611,7 @@ dibs_status dibs__serve_run(const dibs__serve_opts *opts, dibs_error *err)
     dibs__serve_health_init(&sv->health);
     dibs__serve_memo_init(&sv->circles);
     dibs__serve_memo_init(&sv->stats);
+    dibs__serve_memo_init(&sv->nodes);
     dibs__serve_counts_init(&sv->counts);
     dibs__lock_sums_init(&sv->lock_sums, opts->metrics_classes);
     dibs__noun_sums_init(&sv->noun_sums);

@@ -62,6 +62,7 @@ typedef struct dibs__serve {
     dibs__serve_health health;
     dibs__serve_memo circles;
     dibs__serve_memo stats;
+    dibs__serve_memo nodes;
     dibs__serve_counts counts;
     dibs__serve_history history;
     dibs__serve_charts charts;
@@ -86,13 +87,15 @@ typedef struct dibs__serve {
     char epoch[9];                   /* drawn at the start */
     char host[256];
     dibsx_nsec started_at;
-    _Atomic(dibsx_nsec) probed_at;       /* when /livez asked the threads */
-    atomic_bool stuck;                   /* ... and one of them stood still */
-    atomic_int phase;                    /* main thread writes it, as these: */
-    atomic_uint address_max, token_rate; /* of the settings, as they are now */
+    _Atomic(dibsx_nsec) probed_at; /* when /livez asked the threads */
+    atomic_bool stuck;             /* ... and one of them stood still */
+    atomic_int phase;              /* main thread writes it, as these: */
+    /* Settings as they are now. */
+    atomic_uint address_max, handshake_rate, token_rate;
 
     /* Main thread only. */
     int signal_fd;
+    dibsx_nsec drain_until; /* 0: there was no drain */
     dibs__serve_listeners listeners;
     char tokens_path[4096];
     char first_token[DIBS__SERVE_TOKEN_SIZE]; /* "": none was made just now */

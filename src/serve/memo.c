@@ -24,7 +24,7 @@ void dibs__serve_memo_fini(dibs__serve_memo *memo)
 /* Locks: memo->mutex. */
 static dibs_status
 make_anew(dibs__serve_memo *memo, dibs_client *cl, const char *prefix,
-          dibs__serve_memo_fn *make, dibs_error *err)
+          dibs__serve_memo_fn *make, void *arg, dibs_error *err)
 {
     dibsx_json js;
     dibs_status rc;
@@ -33,22 +33,22 @@ make_anew(dibs__serve_memo *memo, dibs_client *cl, const char *prefix,
     snprintf(memo->prefix, sizeof(memo->prefix), "%s", prefix);
     dibsx_buf_reset(&memo->text);
     dibsx_json_init(&js, &memo->text);
-    rc = make(cl, prefix, &js, err);
+    rc = make(cl, prefix, arg, &js, err);
     if (rc == DIBS_OK && !dibsx_buf_ok(&memo->text))
         rc = dibsx_nomem(err, "the answer of the store");
     return rc;
 }
 
-dibs_status
-dibs__serve_memo_put(dibs__serve_memo *memo, dibs_client *cl,
-                     const char *prefix, int64_t keep_ms,
-                     dibs__serve_memo_fn *make, dibsx_json *js, dibs_error *err)
+dibs_status dibs__serve_memo_put(dibs__serve_memo *memo, dibs_client *cl,
+                                 const char *prefix, int64_t keep_ms,
+                                 dibs__serve_memo_fn *make, void *arg,
+                                 dibsx_json *js, dibs_error *err)
 {
     dibs_status rc = DIBS_OK;
 
     pthread_mutex_lock(&memo->mutex);
     if (dibsx_now() >= memo->until || strcmp(memo->prefix, prefix) != 0) {
-        rc = make_anew(memo, cl, prefix, make, err);
+        rc = make_anew(memo, cl, prefix, make, arg, err);
         if (rc == DIBS_OK)
             memo->until = dibsx_after_ms(dibsx_now(), keep_ms);
     }
@@ -58,4 +58,11 @@ dibs__serve_memo_put(dibs__serve_memo *memo, dibs_client *cl,
     }
     pthread_mutex_unlock(&memo->mutex);
     return rc;
+}
+
+void dibs__serve_memo_forget(dibs__serve_memo *memo)
+{
+    pthread_mutex_lock(&memo->mutex);
+    memo->until = 0;
+    pthread_mutex_unlock(&memo->mutex);
 }

@@ -8,9 +8,11 @@
 #include <dibs/dibs.h>
 #include <pthread.h>
 
-/* Writes the text to be shared. Blocks for the store. */
-typedef dibs_status dibs__serve_memo_fn(dibs_client *cl, const char *prefix,
-                                        dibsx_json *js, dibs_error *err);
+/* Writes the text to be shared; `arg` is that of the asker for whom it is made. Blocks for
+ * the store. */
+typedef dibs_status
+dibs__serve_memo_fn(dibs_client *cl, const char *prefix, void *arg,
+                    dibsx_json *js, dibs_error *err);
 
 typedef struct dibs__serve_memo {
     pthread_mutex_t mutex; /* held while it is made: others wait for that */
@@ -22,11 +24,14 @@ typedef struct dibs__serve_memo {
 void dibs__serve_memo_init(dibs__serve_memo *memo);
 void dibs__serve_memo_fini(dibs__serve_memo *memo);
 
-/* Appends the text for a prefix to `js`, as one value; makes it anew when it is older
- * than `keep_ms`, or for another prefix. */
+/* Appends the text for a prefix to `js`, as one value, or as the first pairs of an object;
+ * makes it anew when it is older than `keep_ms`, or for another prefix. */
 DIBS_MUST_CHECK dibs_status dibs__serve_memo_put(
     dibs__serve_memo *memo, dibs_client *cl, const char *prefix,
-    int64_t keep_ms, dibs__serve_memo_fn *make, dibsx_json *js,
+    int64_t keep_ms, dibs__serve_memo_fn *make, void *arg, dibsx_json *js,
     dibs_error *err);
+
+/* Something has changed: the next asker has it made anew. Waits for one under way. */
+void dibs__serve_memo_forget(dibs__serve_memo *memo);
 
 #endif

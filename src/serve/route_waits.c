@@ -17,11 +17,12 @@ static bool put_circle(const dibs_wait_link *links, size_t count, void *arg)
     return true;
 }
 
-static dibs_status put_circles(dibs_client *cl, const char *prefix,
+static dibs_status put_circles(dibs_client *cl, const char *prefix, void *arg,
                                dibsx_json *js, dibs_error *err)
 {
     dibs_status rc;
 
+    (void)arg;
     dibsx_json_open(js, '[');
     rc = dibs_deadlocks(cl, prefix, put_circle, js, err);
     dibsx_json_close(js, ']');
@@ -81,8 +82,8 @@ void dibs__serve_get_waits(dibs__http_exchange *ex)
     if (put_waits(js, picture, prefix, (uint64_t)limit)) {
         dibsx_json_key(js, "circles");
         rc = dibs__serve_memo_put(&sv->circles, sv->cl, prefix,
-                                  sv->opts->look_every_ms, put_circles, js,
-                                  &err);
+                                  sv->opts->look_every_ms, put_circles, NULL,
+                                  js, &err);
     } else {
         dibsx_json_key(js, "circles");
         dibsx_json_open(js, '[');
@@ -99,11 +100,12 @@ static bool put_stats(const dibs_name_stats *stats, void *arg)
     return true;
 }
 
-static dibs_status
-list_stats(dibs_client *cl, const char *prefix, dibsx_json *js, dibs_error *err)
+static dibs_status list_stats(dibs_client *cl, const char *prefix, void *arg,
+                              dibsx_json *js, dibs_error *err)
 {
     dibs_status rc;
 
+    (void)arg;
     dibsx_json_open(js, '[');
     rc = dibs_name_stats_shared(cl, prefix, put_stats, js, err);
     dibsx_json_close(js, ']');
@@ -119,6 +121,7 @@ void dibs__serve_get_stats(dibs__http_exchange *ex)
 
     dibsx_json_key(js, "items");
     if (dibs__serve_memo_put(&sv->stats, sv->cl, query_prefix(ex),
-                             STATS_KEEP_MS, list_stats, js, &err) != DIBS_OK)
+                             STATS_KEEP_MS, list_stats, NULL, js,
+                             &err) != DIBS_OK)
         (void)dibs__serve_fail(ex, &err);
 }

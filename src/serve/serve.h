@@ -26,7 +26,7 @@ typedef enum dibs__serve_engine_use {
 /* Settings that SIGHUP changes. */
 typedef struct dibs__serve_live {
     char *hosts; /* NULL: none; freed with dibsx_free() */
-    unsigned address_max, token_rate;
+    unsigned address_max, handshake_rate, token_rate;
     dibs_log_level log_level;
 } dibs__serve_live;
 

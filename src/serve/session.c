@@ -63,19 +63,20 @@ void dibs__session_handle_free(dibs__serve_lease *le)
     drop_handle(le);
 }
 
-void dibs__session_handle_leave(dibs__serve_lease *le, dibsx_nsec until)
+bool dibs__session_handle_leave(dibs__serve_lease *le, dibsx_nsec until)
 {
     dibs__serve_sessions *table = le->table;
-    bool renewed;
+    dibs_status rc = DIBS_OK;
 
     le->freeing = true;
     pthread_mutex_unlock(&table->mutex);
-    renewed = dibsx_now() < until && dibs_lock_renew(le->lock, NULL) == DIBS_OK;
-    (void)renewed; /* else what there is, is left */
+    if (dibsx_now() < until)
+        rc = dibs_lock_renew(le->lock, NULL);
     dibs_lock_leave(le->lock);
     dibs_lock_free(le->lock);
     pthread_mutex_lock(&table->mutex);
     drop_handle(le);
+    return rc != DIBS_UNAVAIL && rc != DIBS_UNKNOWN;
 }
 
 /* -- Calls of the client. */
@@ -430,6 +431,18 @@ static const char *state_of(const dibs__serve_lease *le)
     return le->machine.why == DIBS_LOST ? "lost" : "freed";
 }
 
+/* null: the store has not said one, or has no queue. */
+static void write_place(dibsx_json *js, const dibs__serve_lease *le)
+{
+    uint32_t place = dibs_lock_place(le->lock);
+
+    dibsx_json_key(js, "place");
+    if (place > 0)
+        dibsx_json_uint(js, place);
+    else
+        dibsx_json_null(js);
+}
+
 static const char *mode_name(const dibs__serve_lease *le)
 {
     if (le->mode == 'p')
@@ -448,6 +461,8 @@ void dibs__session_write_lease(dibsx_json *js, dibs__serve_lease *le,
     if (le->machine.stage == DIBS__STAGE_FREED && le->machine.why != DIBS_OK)
         dibsx_json_pair_text(js, "why",
                              dibs__serve_problem_code(le->machine.why));
+    if (le->machine.stage == DIBS__STAGE_WAITING)
+        write_place(js, le);
     if (le->machine.stage != DIBS__STAGE_HELD)
         return;
     dibsx_json_pair_uint(js, "fence", le->machine.fence);

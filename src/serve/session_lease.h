@@ -10,9 +10,10 @@
 void dibs__session_act(dibs__serve_session *se);
 
 /* Frees the handle of a lease, which releases what it holds; or renews the lease,
- * before `until`, and leaves it at the store. Locks: mutex, let go meanwhile. */
+ * before `until`, and leaves it at the store. False: the store did not answer, so that the
+ * lease has what was left of its ttl. Locks: mutex, let go meanwhile. */
 void dibs__session_handle_free(dibs__serve_lease *le);
-void dibs__session_handle_leave(dibs__serve_lease *le, dibsx_nsec until);
+bool dibs__session_handle_leave(dibs__serve_lease *le, dibsx_nsec until);
 
 /* Leaves the handle to the tender, after the conversion under way. Locks: mutex. */
 void dibs__session_discard(dibs__serve_lease *le);

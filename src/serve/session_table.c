@@ -9,6 +9,7 @@
 #include "base/hash.h"
 #include "base/rand.h"
 #include "base/thread.h"
+#include "serve/bulk.h"
 #include "serve/session_lease.h"
 #include <stdio.h>
 #include <string.h>
@@ -354,22 +355,31 @@ static bool drain_one(dibs__serve_session *se, void *arg)
     return false;
 }
 
-void dibs__sessions_drain(dibs__serve_sessions *table, dibsx_nsec until)
+/* Once the store has failed, and the time of a bulk is over, leases are left as they are:
+ * each of many renewals could wait out its timeout. Locks: mutex, let go meanwhile. */
+static void leave_all(dibs__serve_sessions *table, dibsx_nsec until)
 {
+    const dibsx_nsec soon = dibs__bulk_end();
     dibs__serve_lease *le;
 
+    while ((le = table->leaving) != NULL) {
+        table->leaving = le->next_due;
+        while (le->converting)
+            pthread_cond_wait(&table->cond, &table->mutex);
+        if (le->lock && !le->freeing &&
+            !dibs__session_handle_leave(le, until) && soon < until)
+            until = soon;
+    }
+}
+
+void dibs__sessions_drain(dibs__serve_sessions *table, dibsx_nsec until)
+{
     if (!table->started)
         return;
     pthread_mutex_lock(&table->mutex);
     table->draining = true;
     (void)visit_all(table, drain_one, NULL);
-    while ((le = table->leaving) != NULL) {
-        table->leaving = le->next_due;
-        while (le->converting)
-            pthread_cond_wait(&table->cond, &table->mutex);
-        if (le->lock && !le->freeing)
-            dibs__session_handle_leave(le, until);
-    }
+    leave_all(table, until);
     pthread_mutex_unlock(&table->mutex);
     table->wake(table->wake_arg);
 }

@@ -251,6 +251,24 @@ static void retries_can_be_cancelled(void **state)
 
 enum { IN_LINE = 5 };
 
+typedef struct expected {
+    dibs_lock *lock;
+    uint32_t place;
+} expected;
+
+static bool has_place(void *arg)
+{
+    const expected *ex = arg;
+
+    return dibs_lock_place(ex->lock) == ex->place;
+}
+
+/* Waits for it: a waiter learns of its place with its next answer. */
+static void expect_place(dibs_lock *lock, size_t place)
+{
+    core_until(has_place, &(expected){.lock = lock, .place = (uint32_t)place});
+}
+
 static void waiters_are_served_in_order(void **state)
 {
     dibs_client *cl = core_open();
@@ -264,11 +282,16 @@ static void waiters_are_served_in_order(void **state)
         queue qu = {.cl = cl, .name = name, .length = i + 1};
         start(&line[i], cl, name, DIBS_LOCK_OPTS(.wait_ms = -1));
         core_until(queue_has, &qu);
+        expect_place(line[i].lock, i + 1);
     }
+    assert_int_equal(dibs_lock_place(holder), 0);
     CHECK(DIBS_OK, dibs_lock_release(holder, err));
     for (size_t i = 0; i < IN_LINE; i++) {
         finish(&line[i]);
         CHECK(DIBS_OK, line[i].rc);
+        assert_int_equal(dibs_lock_place(line[i].lock), 0);
+        for (size_t behind = i + 1; behind < IN_LINE; behind++)
+            expect_place(line[behind].lock, behind - i);
         if (i > 0)
             assert_true(line[i].fence > line[i - 1].fence);
         CHECK(DIBS_OK, dibs_lock_release(line[i].lock, err));

@@ -301,6 +301,7 @@ static void hands_on(dibs::client &db)
     std::string token = mine.transfer();
     dibs::lock heir(db, "handed");
 
+    CHECK(heir.place() == 0);
     CHECK(!mine.valid());
     heir.accept(token);
     CHECK(heir.fence() > before);

@@ -587,12 +587,12 @@ class Engine(unittest.TestCase):
             pass
         self.assertEqual(first.process.wait(PATIENCE), 0)
         node = next(node for node in nodes if node["pid"] != owner)["id"]
-        self.assertEqual(other.get("/v1/nodes").json["items"][0]["state"], "active")
+        wait_until(lambda: [(item["id"], item["state"]) for item in other.get("/v1/nodes").json["items"]] == [(node, "active")], "one node")
         self.assertEqual(other.post("/v1/nodes/none/drain").status, 404)
         self.assertEqual(other.post(f"/v1/nodes/{node}/drain", {"reason": "old"}).status, 202)
         wait_until(lambda: other.get("/v1/nodes").json["engine"] == "ended", "the end of the drain")
         self.assertEqual(other.get("/v1/runs/" + run).json["state"], "OK")
-        self.assertEqual(other.get("/v1/nodes").json["total"], 0)
+        wait_until(lambda: other.get("/v1/nodes").json["total"] == 0, "a list without nodes")
 
     def test_drain_is_bounded(self):
         daemon = self.start("--drain-within", "200ms")
@@ -831,7 +831,7 @@ class Engine(unittest.TestCase):
 
         wait_until(lambda: listed() == pids, "both daemons in the list")
         other.end()
-        self.assertEqual(list(listed()), [daemon.process.pid])
+        wait_until(lambda: list(listed()) == [daemon.process.pid], "a list without the other")
 
         def check(*args):
             result = subprocess.run([DIBS, "serve", "--check", "--tokens", daemon.file, *args], stdout=subprocess.PIPE,

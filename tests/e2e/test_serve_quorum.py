@@ -50,6 +50,7 @@ class Quorum(ServeCase):
         waiting = self.daemon.ask("PUT", f"/v1/sessions/{second['session']}/leases/w", {"name": self.name(), "wait_ms": 600000},
                                   role="operate", query={"wait_ms": 0})
         self.assertEqual(waiting.status, 202, waiting.text)
+        self.assertIsNone(waiting.json["place"])  # It has no queue.
         path = f"/v1/sessions/{first['session']}/leases/a"
         self.assertEqual(self.daemon.ask("DELETE", path, role="operate").status, 204)
         granted = self.daemon.get(f"/v1/sessions/{second['session']}/leases/w", role="operate", query={"wait_ms": 50000}).json

@@ -170,15 +170,21 @@ class Leases(SessionCase):
         self.assertEqual(self.put(session, "no", status=409)["code"], "busy")
         self.assertEqual(self.put(session, "a", status=202, query={"wait_ms": 0}, wait_ms=LONG_MS)["state"], "waiting")
         self.assertEqual(self.state(session, "a")["state"], "waiting")
+        wait_until(lambda: self.state(session, "a")["place"] == 1, "the first place")
         left = self.put(session, "b", status=202, query={"wait_ms": 0}, wait_ms=LONG_MS, name=self.name())
         self.assertEqual(left["state"], "waiting")
+        wait_until(lambda: self.state(session, "b")["place"] == 2, "the second place")
+        beat = self.daemon.post(self.path(session) + "/beat", role="operate").json["leases"]
+        self.assertEqual((beat["a"]["place"], beat["b"]["place"]), (1, 2))
         self.remove(session, "b")
+        self.assertNotIn("place", self.state(session, "b"))
         released = threading.Timer(0.1, self.daemon.dibs, ("release", self.name(), "--token", token))
         released.start()
         granted = self.state(session, "a", wait_ms=50000)
         released.join()
         self.assertEqual((granted["state"], len(self.holders())), ("held", 1))
         self.assertGreaterEqual(granted["until_clock_ms"], granted["clock_ms"])
+        self.assertNotIn("place", granted)
 
     def test_refusals(self):
         session = self.open()
@@ -569,6 +575,27 @@ class Failing(SessionCase):
         self.assertEqual(answer.status, 201, answer.text)
         self.assertEqual([answer.json["leases"][f"l{number}"] for number in range(3)],
                          [{"state": "freed", "why": why} for why in ("unknown", "unavail", "unavail")])
+
+    def test_a_drain_asks_a_store_that_fails_once(self):
+        """Each renewal takes 3 s, and is done though its answer is lost. The other leases are left as they are."""
+        other = Daemon("--store-timeout", "60s", "--drain-within", "60s",
+                       url=f"fault+{self.daemon.url}?step=renew&fault=drop_after&delay_ms=3000")
+        self.addCleanup(other.end)
+        session = other.post("/v1/sessions", {"ttl_ms": LONG_MS}, role="operate").json["session"]
+        names = [self.name(f"-{number}") for number in range(4)]
+        for name in names:
+            answer = other.ask("PUT", f"/v1/sessions/{session}/leases/{name}", {"name": name, "ttl_ms": LONG_MS}, role="operate")
+            self.assertEqual(answer.status, 201, answer.text)
+
+        def left():
+            return [self.holders(name)[0]["left_ms"] for name in names]
+
+        before, seen_at = left(), time.monotonic()
+        other.process.terminate()
+        self.assertEqual(other.process.wait(PATIENCE), 0)
+        passed_ms = 1000 * (time.monotonic() - seen_at)
+        renewed = [name for name, was, now in zip(names, before, left()) if now + passed_ms > was + 1000]
+        self.assertLessEqual(len(renewed), 1, (before, passed_ms))
 
 
 class ClientCase(SessionCase):

@@ -158,6 +158,38 @@ class Tls(unittest.TestCase):
         # Others go on.
         self.assertEqual(ask_on(self.connect(), "GET", "/livez").status, 200)
 
+    def test_the_rate_of_handshakes_is_read_again(self):
+        path = self.certs.path("rates.yaml")
+
+        def write(rate):
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(f"serve:\n  handshake_rate: {rate}\n")
+
+        def connect():
+            return http.client.HTTPSConnection("127.0.0.1", daemon.port, timeout=PATIENCE, context=self.context())
+
+        def refused():
+            page = ask_on(own, "GET", "/metrics", daemon.tokens["read"]).text
+            return int(page.split('dibs_http_refused_total{why="handshakes"} ')[1].split()[0])
+
+        def come_often():
+            for _ in range(300):
+                socket.create_connection(("127.0.0.1", daemon.port), PATIENCE, source_address=("127.0.0.9", 0)).close()
+            # One that came after them has an answer.
+            self.assertEqual(ask_on(connect(), "GET", "/livez").status, 200)
+
+        write(0)
+        daemon = Daemon("--config", path, "--tls-cert", self.certs.path("server.pem"), "--tls-key", self.certs.path("server.key"), url=URL)
+        self.addCleanup(daemon.end)
+        own = connect()
+        come_often()
+        self.assertEqual(refused(), 0)
+        write(1)
+        daemon.process.send_signal(signal.SIGHUP)
+        daemon.await_event("reloaded")
+        come_often()
+        wait_until(refused, "the end of the quota")
+
     def test_client_certificates(self):
         who = ask_on(self.connect(self.context("client")), "GET", "/v1/whoami")
         self.assertEqual((who.json["name"], who.json["role"]), ("operate", "operate"))

@@ -331,6 +331,49 @@ static void polls_follow_the_holder(void **state)
     }
 }
 
+/* The place is that of the latest answer, also while the next is asked for. */
+static void a_place_is_known_from_an_answer_alone(void **state)
+{
+    world w;
+
+    (void)state;
+    ask(start(&w, (dibs__acquire_terms){.wait_ms = -1}));
+    assert_int_equal(w.aq.place, 0);
+    enqueue(&w, 60000, 2);
+    assert_int_equal(w.aq.place, 3);
+    sleep_out(&w);
+    ask(&w);
+    assert_int_equal(w.aq.place, 3);
+    fall_away(&w, DIBS_UNKNOWN);
+    assert_int_equal(w.aq.place, 0);
+    sleep_out(&w);
+    ask(&w);
+    enqueue(&w, 60000, 0);
+    assert_int_equal(w.aq.place, 1);
+    w.aq.cancelled = true;
+    leave(&w);
+    expect_over(&w, DIBS_CANCELLED);
+    assert_int_equal(w.aq.place, 0);
+}
+
+/* Neither a lease that is held nor a store without a queue has a place. */
+static void nobody_else_has_a_place(void **state)
+{
+    world w;
+
+    (void)state;
+    ask(start(&w, (dibs__acquire_terms){.wait_ms = -1}));
+    enqueue(&w, 60000, 0);
+    sleep_out(&w);
+    ask(&w);
+    grant(&w, 30000);
+    assert_int_equal(w.aq.place, 0);
+    expect_over(&w, DIBS_OK);
+    ask(start(&w, (dibs__acquire_terms){.wait_ms = -1, .asks_again = true}));
+    refuse(&w);
+    assert_int_equal(w.aq.place, 0);
+}
+
 static void a_bounded_wait_ends(void **state)
 {
     world w;
@@ -891,6 +934,8 @@ int main(void)
         cmocka_unit_test(a_late_notice_asks),
         cmocka_unit_test(a_nudge_asks_once),
         cmocka_unit_test(polls_follow_the_holder),
+        cmocka_unit_test(a_place_is_known_from_an_answer_alone),
+        cmocka_unit_test(nobody_else_has_a_place),
         cmocka_unit_test(a_bounded_wait_ends),
         cmocka_unit_test(a_cancel_ends_every_sleep),
         cmocka_unit_test(a_cancel_before_the_ask_asks_nothing),

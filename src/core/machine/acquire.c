@@ -61,6 +61,7 @@ static bool has_lapsed(const dibs__acquire *aq, const dibs__lease *ls)
 static void end_acquire(dibs__acquire *aq, dibs_status rc)
 {
     aq->state = DIBS__ACQUIRE_OVER;
+    aq->place = 0;
     aq->rc = rc;
 }
 
@@ -107,6 +108,7 @@ static void end_try(dibs__acquire *aq, dibs_status rc, dibsx_nsec now)
 static void leave_store(dibs__acquire *aq, const dibs__lease *ls,
                         dibs_status rc, dibsx_nsec now)
 {
+    aq->place = 0;
     if (ls->state == DIBS__LEASE_FREE && !(aq->asked && ls->unanswered)) {
         aq->reached = false;
         end_try(aq, rc, now);
@@ -302,6 +304,7 @@ void dibs__acquire_answered(dibs__acquire *aq, const dibs__lease *ls,
     assert(aq->state == DIBS__ACQUIRE_ASKED ||
            aq->state == DIBS__ACQUIRE_READY);
     aq->answer = rc;
+    aq->place = rc == DIBS_BUSY && ans->queued ? ans->ahead + 1 : 0;
     aq->under_replicated = rc == DIBS_UNAVAIL && ans->under_replicated;
     aq->contended = aq->contended || rc == DIBS_BUSY;
     aq->reached = aq->reached || rc == DIBS_OK || rc == DIBS_UNKNOWN ||

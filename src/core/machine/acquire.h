@@ -79,6 +79,9 @@ typedef struct dibs__acquire {
     bool fell_back;            /* a try used the fallback, this or an earlier */
     uint32_t polls; /* sleeps in the queue that nothing but time ended */
     uint32_t tries; /* begun: 1 in the first */
+    uint32_t
+        place; /* in the queue, from 1 on, as the latest answer has it; 0: that
+                       gave none, or the owner leaves */
     int64_t backoff_ms;
     dibs_status answer;    /* the latest */
     dibs_status rc;        /* OVER: how it ended; LEAVING: how the try ends,
