@@ -142,7 +142,7 @@ static void sum_up_queues(const queues_look *look)
 
     if (look->rc != DIBS_OK) {
         finding.severity = DIBS_NOTE;
-        finding.advice = "`dibs queue ls` needs the same rights";
+        finding.advice = "try `dibs queue ls`, which asks for the same";
         (void)snprintf(found, sizeof(found), "not known: %s",
                        look->err->message);
     } else if (look->more) {

@@ -55,6 +55,9 @@ class QueueAdmin(Case):
         self.assertIn("paused with ready items: 1, the oldest for ", shown[0][2])
         self.assertEqual([one[2] for one in shown[1:]], ["full: 1 items of at most 1", "dead letters: 1 of at most 1"])
         self.assertIn("dibs queue redrive", self.ok("doctor"))
+        away = "fault+" + self.env["DIBS_URL"] + "?fault=fail&step="
+        for step in ("queues", "stats"):
+            self.assertIn("note     queues: not known: the store fails", self.ok("--url", away + step, "doctor"))
 
     def trail(self, begins=""):
         return [(e["action"], e["name"], e["reason"]) for e in self.json("trail", begins, "--json")["trail"]]
