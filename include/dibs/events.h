@@ -60,6 +60,20 @@ DIBS_API DIBS_MUST_CHECK dibs_status dibs_events_show(dibs_client *client,
                                                       dibs_topic_state *out,
                                                       dibs_error *err);
 
+/* Called for each topic of a list; false: no more. The name is valid for the call. */
+typedef bool
+dibs_topic_fn(const char *topic, const dibs_topic_state *state, void *arg);
+
+/* Calls `each` for every topic that has had an event and whose name begins with `begins`
+ * (NULL: all). The order is that of the bytes of names. A topic stays when its events are
+ * trimmed. The topics of dibs itself begin with "dibs.". `each` may use the client.
+ *   DIBS_UNSUPPORTED  a quorum; the message says why */
+DIBS_API DIBS_MUST_CHECK dibs_status dibs_events_list(dibs_client *client,
+                                                      const char *begins,
+                                                      dibs_topic_fn *each,
+                                                      void *arg,
+                                                      dibs_error *err);
+
 /* Removes all events up to and with a position; UINT64_MAX: all. Readers that are behind
  * get a DIBS_EVENT_GAP. *gone (may be NULL) receives how many went.
  *   DIBS_UNKNOWN  no answer; some may have gone. Repeat the call */

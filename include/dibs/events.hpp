@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace dibs
 {
@@ -39,6 +40,12 @@ inline void copy_event(const dibs_event &raw, event &out)
 
 } // namespace detail
 
+/* A topic of a list. */
+struct topic {
+    std::string name;
+    dibs_topic_state state;
+};
+
 /* Appends an event. Its position. */
 inline uint64_t append_event(const client &cl, const std::string &topic,
                              const std::string &data,
@@ -62,6 +69,24 @@ inline dibs_topic_state show_events(const client &cl, const std::string &topic)
 
     detail::must(dibs_events_show(cl.get(), topic.c_str(), &state, &err), err);
     return state;
+}
+
+/* The topics that begin so and have had events, in the order of their bytes. */
+inline std::vector<topic> topics(const client &cl,
+                                 const std::string &begins = std::string())
+{
+    detail::gathered<std::vector<topic>> found;
+    dibs_error err = dibs_error();
+    dibs_topic_fn *note = [](const char *name, const dibs_topic_state *state,
+                             void *arg) {
+        return decltype(found)::add(arg, [&](std::vector<topic> &all) {
+            all.push_back({name, *state});
+            return true;
+        });
+    };
+
+    found.must(dibs_events_list(cl.get(), begins.c_str(), note, &found, &err), err);
+    return std::move(found.all);
 }
 
 /* Removes all events up to and with a position; by default all. How many went. */

@@ -179,6 +179,9 @@ static void bash_operands(dibsx_buf *out)
         } else if (verb->kind == DIBS__QUEUES) {
             dibsx_buf_printf(out, "    '%s':0) _dibs_ask queue ls ;;\n",
                              verb->name);
+        } else if (verb->kind == DIBS__TOPICS) {
+            dibsx_buf_printf(out, "    '%s':0) _dibs_ask events ls ;;\n",
+                             verb->name);
         } else if (verb->kind == DIBS__VERBS) {
             dibsx_buf_printf(out, "    '%s':0) _dibs_reply \"", verb->name);
             verb_words(out, "");
@@ -354,6 +357,8 @@ static const char *zsh_operand(const dibs__verb *verb)
     case DIBS__QUEUES:
         return verb->tail ? "'1:queue:_dibs_queues' '*::command:_normal'"
                           : "'1:queue:_dibs_queues' '*:word:'";
+    case DIBS__TOPICS:
+        return "'1:topic:_dibs_topics' '*:word:'";
     case DIBS__VERBS:
         return "'*:verb:_dibs_verbs'";
     case DIBS__SHELLS:
@@ -428,6 +433,9 @@ static void zsh(dibsx_buf *out)
              "2>/dev/null)\"})\n    compadd -a names\n}\n\n"
              "_dibs_queues() {\n"
              "    local -a names=(${(f)\"$(timeout 1 dibs -q queue ls --names "
+             "2>/dev/null)\"})\n    compadd -a names\n}\n\n"
+             "_dibs_topics() {\n"
+             "    local -a names=(${(f)\"$(timeout 1 dibs -q events ls --names "
              "2>/dev/null)\"})\n    compadd -a names\n}\n\n");
     for (size_t i = 0; i < dibs__verb_count; i++) {
         if (dibs__verbs[i]->run)
@@ -492,6 +500,7 @@ static void fish_verb(dibsx_buf *out, const dibs__verb *verb)
         [DIBS__COMMAND] = FISH_LOCKS " (__fish_complete_command)",
         [DIBS__KEYS] = "(timeout 1 dibs -q state ls --names 2>/dev/null)",
         [DIBS__QUEUES] = "(timeout 1 dibs -q queue ls --names 2>/dev/null)",
+        [DIBS__TOPICS] = "(timeout 1 dibs -q events ls --names 2>/dev/null)",
         [DIBS__SHELLS] = "bash zsh fish",
         [DIBS__VERBS] = NULL,
         [DIBS__FILES] = NULL,

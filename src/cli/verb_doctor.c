@@ -1,9 +1,12 @@
-/* verb_doctor.c - doctor: what weakens the guarantees of the store, and of run. */
+/* verb_doctor.c - doctor: what weakens the guarantees of the store, and of run; and queues
+ * that need somebody. */
 /* SPDX-License-Identifier: MIT */
 #include "cli/print.h"
+#include "cli/queue_findings.h"
 #include "cli/verbs.h"
 #include "exec/tree_means.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 
 typedef struct visit {
@@ -98,6 +101,77 @@ static void each_of_run(visit *vt)
     dibs__tree_means_fini(&means);
 }
 
+enum { QUEUES_MAX = 1000 }; /* so many are looked at */
+
+/* A look at the queues of the store. */
+typedef struct queues_look {
+    visit *vt;
+    dibs_client *cl;
+    dibs_error *err;
+    dibs_status rc;
+    uint64_t queues;
+    bool more; /* than QUEUES_MAX */
+    int found;
+} queues_look;
+
+/* A queue that has gone meanwhile is left out. */
+static bool examine_queue(const char *name, void *arg)
+{
+    queues_look *look = arg;
+    dibs_queue_info info = {.size = sizeof(info)};
+
+    look->more = look->queues == QUEUES_MAX;
+    if (look->more)
+        return false;
+    look->rc = dibs_queue_stats(look->cl, name, &info, look->err);
+    if (look->rc == DIBS_NOTFOUND) {
+        look->rc = DIBS_OK;
+        return true;
+    }
+    if (look->rc != DIBS_OK)
+        return false;
+    look->queues++;
+    look->found += dibs__queue_findings(name, &info, add_finding, look->vt);
+    return true;
+}
+
+static void sum_up_queues(const queues_look *look)
+{
+    char found[256];
+    dibs_finding finding = {.subject = "queues", .found = found};
+
+    if (look->rc != DIBS_OK) {
+        finding.severity = DIBS_NOTE;
+        finding.advice = "try `dibs queue ls`, which asks for the same";
+        (void)snprintf(found, sizeof(found), "not known: %s",
+                       look->err->message);
+    } else if (look->more) {
+        finding.severity = DIBS_NOTE;
+        finding.advice = "`dibs queue ls` lists all";
+        (void)snprintf(found, sizeof(found), "only the first %d were looked at",
+                       QUEUES_MAX);
+    } else if (look->queues > 0 && look->found == 0) {
+        (void)snprintf(found, sizeof(found),
+                       "%" PRIu64 ", and none needs somebody", look->queues);
+    } else {
+        return;
+    }
+    add_finding(&finding, look->vt);
+}
+
+/* A store that has no queues says nothing of them. */
+static void each_of_queues(visit *vt, dibs_client *cl)
+{
+    dibs_error err = {0};
+    queues_look look = {.vt = vt, .cl = cl, .err = &err};
+    dibs_status rc = dibs_queue_list(cl, NULL, examine_queue, &look, &err);
+
+    if (look.rc == DIBS_OK)
+        look.rc = rc;
+    if (look.rc != DIBS_UNSUPPORTED)
+        sum_up_queues(&look);
+}
+
 static int examine_store(const dibs__command *cmd)
 {
     visit vt = {.json = dibs__opt_flag(cmd, "json"),
@@ -117,6 +191,8 @@ static int examine_store(const dibs__command *cmd)
         printf("%s\n", dibs_url(cl));
     }
     rc = dibs_audit(cl, add_finding, &vt, &err);
+    if (rc == DIBS_OK)
+        each_of_queues(&vt, cl);
     each_of_run(&vt);
     code = finish(&vt, cl);
     dibs_close(cl);
@@ -128,6 +204,11 @@ static int examine_store(const dibs__command *cmd)
 const dibs__verb dibs__verb_doctor = {
     .name = "doctor",
     .summary = "look the store over and say what weakens its guarantees",
+    .about = "It looks at queues too, the first 1000 of them: those that are "
+             "paused with ready items, that have ready items and no worker for "
+             "10 minutes or more, whose oldest item has been ready for an "
+             "hour, that are nearly full, or whose dead letters are near their "
+             "bound. On Redis this looks at all keys of the server.\n",
     .exits = "0 nothing dangerous was found\n"
              "1 something breaks a guarantee\n",
     .options = "json",

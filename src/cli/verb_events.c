@@ -1,7 +1,8 @@
-/* verb_events.c - events show, trim: a topic as its operator sees it. */
+/* verb_events.c - events ls, show, trim: topics as their operator sees them. */
 /* SPDX-License-Identifier: MIT */
 #include "cli/changes.h"
 #include "cli/confirm.h"
+#include "cli/list_verb.h"
 #include "cli/options.h"
 #include "cli/print.h"
 #include "cli/verbs.h"
@@ -11,6 +12,67 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* ---- ls */
+
+/* Where the topics of a list go. */
+typedef struct rows {
+    dibs__shape shape;
+    void *out;
+} rows;
+
+/* The pairs of a topic in the JSON of ls and show. */
+static void
+put_topic(dibsx_json *js, const char *topic, const dibs_topic_state *at)
+{
+    dibsx_json_pair_text(js, "topic", topic);
+    dibsx_json_pair_uint(js, "events", at->count);
+    dibsx_json_pair_uint(js, "bytes", (uint64_t)at->bytes);
+    dibsx_json_pair_uint(js, "first", at->first);
+    dibsx_json_pair_uint(js, "last", at->last);
+}
+
+static bool list_topic(const char *topic, const dibs_topic_state *at, void *arg)
+{
+    const rows *to = arg;
+
+    if (to->shape == DIBS__AS_NAMES) {
+        dibs__list_name(topic);
+    } else if (to->shape == DIBS__AS_JSON) {
+        dibsx_json_open(to->out, '{');
+        put_topic(to->out, topic, at);
+        dibsx_json_close(to->out, '}');
+    } else {
+        dibs__table_cell(to->out, topic);
+        dibs__table_cellf(to->out, "%" PRIu64, at->count);
+        dibs__table_cellf(to->out, "%" PRId64, at->bytes);
+        dibs__table_cellf(to->out, "%" PRIu64, at->first);
+        dibs__table_cellf(to->out, "%" PRIu64, at->last);
+    }
+    return true;
+}
+
+static dibs_status list_in_shape(const dibs__command *cmd, dibs_client *cl,
+                                 dibs__shape shape, void *out, dibs_error *err)
+{
+    rows to = {shape, out};
+
+    return dibs_events_list(cl, dibs__operands(cmd)[0], list_topic, &to, err);
+}
+
+static int list_topics(const dibs__command *cmd)
+{
+    static const char *const heads[] = {"TOPIC", "EVENTS", "BYTES", "FIRST",
+                                        "LAST"};
+    static const dibs__listing topics = {.key = "topics",
+                                         .heads = heads,
+                                         .columns = 5,
+                                         .list = list_in_shape};
+
+    return dibs__list(cmd, &topics);
+}
+
+/* ---- show */
 
 static int print_topic(const dibs__command *cmd, const dibs_topic_state *at)
 {
@@ -23,11 +85,7 @@ static int print_topic(const dibs__command *cmd, const dibs_topic_state *at)
         return dibs__out_done();
     }
     dibs__report_begin(&report);
-    dibsx_json_pair_text(&report.js, "topic", dibs__operands(cmd)[0]);
-    dibsx_json_pair_uint(&report.js, "events", at->count);
-    dibsx_json_pair_uint(&report.js, "bytes", (uint64_t)at->bytes);
-    dibsx_json_pair_uint(&report.js, "first", at->first);
-    dibsx_json_pair_uint(&report.js, "last", at->last);
+    put_topic(&report.js, dibs__operands(cmd)[0], at);
     return dibs__report_end(&report);
 }
 
@@ -51,6 +109,8 @@ static int show_topic(const dibs__command *cmd)
     dibs_close(cl);
     return code;
 }
+
+/* ---- trim */
 
 /* False after a message. */
 static bool find_through(const dibs__command *cmd, uint64_t *through)
@@ -159,9 +219,27 @@ const dibs__option_rows dibs__options_events =
 const dibs__verb dibs__verb_events = {
     .name = "events",
     .operands = "VERB",
-    .summary = "look at the events of a topic, and remove them",
+    .summary = "look at topics and their events, and remove events",
     .about = "publish appends an event to a topic, subscribe prints events as "
              "they come.\n",
+};
+
+const dibs__verb dibs__verb_events_ls = {
+    .name = "events ls",
+    .operands = "[PREFIX]",
+    .summary = "list topics with the number of their events",
+    .about = "Lists each topic to which somebody has published and whose name "
+             "begins with PREFIX, with what `dibs events show` says of it. "
+             "Topics of dibs itself begin with `dibs.`. On Redis this looks at "
+             "all keys of the server.\n",
+    .examples = "The ten topics with the most bytes:\n"
+                "  dibs events ls --json | jq -r '.topics | "
+                "sort_by(-.bytes)[:10][].topic'\n",
+    .exits = "0 listed, even when there are none\n",
+    .options = "json,names",
+    .max_operands = 1,
+    .kind = DIBS__TOPICS,
+    .run = list_topics,
 };
 
 const dibs__verb dibs__verb_events_show = {
@@ -175,6 +253,7 @@ const dibs__verb dibs__verb_events_show = {
     .options = "json",
     .min_operands = 1,
     .max_operands = 1,
+    .kind = DIBS__TOPICS,
     .run = show_topic,
 };
 
@@ -193,5 +272,6 @@ const dibs__verb dibs__verb_events_trim = {
     .options = "json,yes,reason",
     .min_operands = 1,
     .max_operands = 1,
+    .kind = DIBS__TOPICS,
     .run = trim_topic,
 };

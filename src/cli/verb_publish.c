@@ -199,5 +199,6 @@ const dibs__verb dibs__verb_publish = {
     .options = "json",
     .min_operands = 1,
     .max_operands = 2,
+    .kind = DIBS__TOPICS,
     .run = publish_event,
 };

@@ -432,8 +432,8 @@ static const dibs__option options[] = {
     {DIBS__ROW_INT("tries", "N", 0, UINT32_MAX),
      .help = "Attempts of an item until it is dead. 16 is the default."},
     {DIBS__ROW_INT("deads", "N", 0, UINT32_MAX),
-     .help = "Dead letters that are kept; the oldest are dropped. 10000 is "
-             "the default."},
+     .help = "Dead letters that are kept; the oldest are dropped, as others "
+             "come. 10000 is the default."},
     {DIBS__ROW_INT("lost-max", "N", 0, UINT32_MAX),
      .help = "Deliveries of an item that may end with the death of their "
              "worker, until it is dead. 4 is the default."},

@@ -499,6 +499,7 @@ const dibs__verb dibs__verb_subscribe = {
     .options = "json,ttl",
     .min_operands = 1,
     .max_operands = 1,
+    .kind = DIBS__TOPICS,
     .run = subscribe_topic,
 };
 
@@ -513,5 +514,6 @@ const dibs__verb dibs__verb_events_read = {
     .options = "json",
     .min_operands = 1,
     .max_operands = 1,
+    .kind = DIBS__TOPICS,
     .run = read_events,
 };

@@ -53,6 +53,7 @@ const char dibs__common_exits[] =
     X("Coordination", subscribe)                                               \
     X("Coordination", events)                                                  \
     X("Coordination", events_read)                                             \
+    X("Coordination", events_ls)                                               \
     X("Coordination", events_show)                                             \
     X("Coordination", events_trim)                                             \
     X("Coordination", breaker)                                                 \

@@ -16,6 +16,7 @@ typedef enum dibs__operand_kind {
     DIBS__COMMAND, /* a name of a lock, then a command */
     DIBS__KEYS,    /* keys of values */
     DIBS__QUEUES,  /* names of queues; then a command if `tail` is set */
+    DIBS__TOPICS,  /* names of topics with events */
     DIBS__VERBS,
     DIBS__SHELLS,
     DIBS__FILES /* paths, all operands */

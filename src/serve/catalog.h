@@ -1,5 +1,5 @@
 /* catalog.h - lists of things that are no locks: queues, breakers, groups, barriers,
- * latches and limits, each listed once a second for all who ask.
+ * latches, limits and topics, each listed once a second for all who ask.
  *
  *     catalog thread: list what is wanted --> page --> waiters are woken --> pause
  *     others:         take the latest page of a kind, read it, let go of it
@@ -32,6 +32,7 @@ typedef enum dibs__catalog_kind {
     DIBS__CATALOG_BARRIERS,
     DIBS__CATALOG_LATCHES,
     DIBS__CATALOG_LIMITS,
+    DIBS__CATALOG_TOPICS,
     DIBS__CATALOG_KINDS
 } dibs__catalog_kind;
 

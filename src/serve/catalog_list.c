@@ -174,6 +174,17 @@ static bool list_limit(const dibs_limit_info *info, void *arg)
     return end_row(&row, li, info->name, "");
 }
 
+static bool
+list_topic(const char *topic, const dibs_topic_state *state, void *arg)
+{
+    listing *li = arg;
+    row_pairs row;
+
+    begin_row(&row, topic);
+    dibs__noun_topic(&row.js, state);
+    return end_row(&row, li, topic, "");
+}
+
 static dibs_status
 list_groups(dibs__serve_catalog *ca, dibs__catalog_page *page, dibs_error *err)
 {
@@ -206,10 +217,19 @@ list_limits(dibs__serve_catalog *ca, dibs__catalog_page *page, dibs_error *err)
     return dibs_limit_list(ca->cl, NULL, list_limit, &li, err);
 }
 
+static dibs_status
+list_topics(dibs__serve_catalog *ca, dibs__catalog_page *page, dibs_error *err)
+{
+    listing li = {.ca = ca, .page = page, .err = err};
+
+    return dibs_events_list(ca->cl, NULL, list_topic, &li, err);
+}
+
 dibs__catalog_list_fn *const dibs__catalog_lists[DIBS__CATALOG_KINDS] = {
     [DIBS__CATALOG_QUEUES] = list_queues,
     [DIBS__CATALOG_BREAKERS] = list_breakers,
     [DIBS__CATALOG_GROUPS] = list_groups,
     [DIBS__CATALOG_BARRIERS] = list_barriers,
     [DIBS__CATALOG_LATCHES] = list_latches,
-    [DIBS__CATALOG_LIMITS] = list_limits};
+    [DIBS__CATALOG_LIMITS] = list_limits,
+    [DIBS__CATALOG_TOPICS] = list_topics};

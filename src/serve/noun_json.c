@@ -1,4 +1,4 @@
-/* noun_json.c - the JSON of queues, breakers, groups, barriers and latches. Pure. */
+/* noun_json.c - the JSON of queues, topics, breakers, groups, barriers and latches. Pure. */
 /* SPDX-License-Identifier: MIT */
 #include "serve/noun_json.h"
 #include "base/clock.h"
@@ -99,6 +99,14 @@ void dibs__noun_meta(dibsx_json *js, const char *meta)
         meta += len + (meta[len] == '\t');
     }
     dibsx_json_close(js, '}');
+}
+
+void dibs__noun_topic(dibsx_json *js, const dibs_topic_state *state)
+{
+    dibsx_json_pair_uint(js, "first", state->first);
+    dibsx_json_pair_uint(js, "last", state->last);
+    dibsx_json_pair_uint(js, "count", state->count);
+    dibsx_json_pair_int(js, "bytes", state->bytes);
 }
 
 void dibs__noun_member(dibsx_json *js, const dibs_member_info *info)

@@ -1,5 +1,5 @@
-/* noun_json.h - the JSON of what the library tells of queues, breakers, groups, barriers
- * and latches: the same in lists and alone. Pure. */
+/* noun_json.h - the JSON of what the library tells of queues, topics, breakers, groups,
+ * barriers and latches: the same in lists and alone. Pure. */
 /* SPDX-License-Identifier: MIT */
 #ifndef DIBS_SERVE_NOUN_JSON_H
 #define DIBS_SERVE_NOUN_JSON_H
@@ -7,6 +7,7 @@
 #include "base/json.h"
 #include <dibs/barrier.h>
 #include <dibs/breaker.h>
+#include <dibs/events.h>
 #include <dibs/latch.h>
 #include <dibs/members.h>
 #include <dibs/monitor.h>
@@ -17,6 +18,7 @@ void dibs__noun_queue(dibsx_json *js, const dibs_queue_info *info);
 void dibs__noun_breaker(dibsx_json *js, const dibs_breaker_info *info);
 void dibs__noun_barrier(dibsx_json *js, const dibs_barrier_state *state);
 void dibs__noun_latch(dibsx_json *js, const dibs_latch_state *state);
+void dibs__noun_topic(dibsx_json *js, const dibs_topic_state *state);
 void dibs__noun_member(dibsx_json *js, const dibs_member_info *info);
 
 /* "key=value" texts that tabs separate, as an object under "meta". */

@@ -1,8 +1,10 @@
-/* route_topics.c - durable topics: publishing, a part of the events, and a stream of
- * them; messages, and a stream of those. Threads of the server. */
+/* route_topics.c - durable topics: a list, publishing, a part of the events, and a stream
+ * of them; messages, and a stream of those. Threads of the server. */
 /* SPDX-License-Identifier: MIT */
 #include "serve/ask.h"
 #include "serve/daemon.h"
+#include "serve/noun_json.h"
+#include "serve/page.h"
 #include "serve/payload.h"
 #include "serve/problem.h"
 #include "serve/routes.h"
@@ -15,6 +17,11 @@ enum {
     LIMIT_MAX = 1000,
     ANSWER_MAX = 4 * 1024 * 1024 /* bytes of events in one list */
 };
+
+void dibs__serve_get_topics(dibs__http_exchange *ex)
+{
+    dibs__serve_answer_catalog(ex, DIBS__CATALOG_TOPICS, "");
+}
 
 /* Where to begin: "end", or a position; events after it are wanted. False: it was
  * refused. */
@@ -83,10 +90,7 @@ static void list_events(dibs__http_exchange *ex, const char *topic,
         uint64_t next = reader ? dibs_reader_position(reader) : state.last;
 
         dibsx_json_pair_uint(js, "next", next ? next : opts->position);
-        dibsx_json_pair_uint(js, "first", state.first);
-        dibsx_json_pair_uint(js, "last", state.last);
-        dibsx_json_pair_uint(js, "count", state.count);
-        dibsx_json_pair_int(js, "bytes", state.bytes);
+        dibs__noun_topic(js, &state);
     } else {
         (void)dibs__serve_fail(ex, &err);
     }

@@ -89,6 +89,8 @@ const dibs__http_route dibs__serve_routes[] = {
      OPERATE, NAMED},
     {"POST", "/v1/latches/{name}/reset", dibs__serve_post_latch_reset, ADMIN,
      NAMED},
+    {"GET", "/v1/topics", dibs__serve_get_topics, READ,
+     TAKES("prefix q limit after")},
     {"GET", "/v1/topics/{name}/events", dibs__serve_get_topic_events, READ,
      TAKES("name limit since")},
     {"POST", "/v1/topics/{name}", dibs__serve_post_topic, OPERATE,

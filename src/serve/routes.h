@@ -135,6 +135,7 @@ dibs__http_fn dibs__serve_post_breaker_reset;
 
 /* route_limits.c */
 dibs__http_fn dibs__serve_get_limits;
+dibs__http_fn dibs__serve_get_topics;
 dibs__http_fn dibs__serve_post_take;
 
 /* hub.c */

@@ -61,6 +61,30 @@ typedef struct dibs__log_span {
     int64_t bytes;  /* of their data */
 } dibs__log_span;
 
+/* A topic of a list. */
+typedef struct dibs__log_row {
+    char name[DIBS_NAME_MAX + 1];
+    dibs__log_span span;
+} dibs__log_row;
+
+/* Called for each topic; false: no more. */
+typedef bool dibs__log_row_fn(const dibs__log_row *row, void *arg);
+
+enum { DIBS__LOG_LIST_MAX = 250 };
+
+/* Which topics a list is to have. */
+typedef struct dibs__log_query {
+    const char *begins; /* their names begin with it */
+    const char *after;  /* they come behind this name; "": from the first */
+    size_t max;         /* a list may end after DIBS__LOG_LIST_MAX already */
+} dibs__log_query;
+
+/* The topics of one list, where a short list costs the store less than a long one. */
+static inline size_t dibs__log_list_max(const dibs__log_query *query)
+{
+    return query->max < DIBS__LOG_LIST_MAX ? query->max : DIBS__LOG_LIST_MAX;
+}
+
 typedef struct dibs__log_ops {
     /* Adds an entry at the end; the oldest beyond a limit may go, a few for each
      * append. With a lane, a repeat within DIBS__LOG_REPEAT_MS adds nothing and has
@@ -85,6 +109,14 @@ typedef struct dibs__log_ops {
     dibs_status (*trim)(struct dibs__store *st, const char *topic,
                         uint64_t through, dibsx_nsec deadline, uint64_t *gone,
                         dibs_error *err);
+
+    /* The topics to which something was appended, in the order of the bytes of their
+     * names, each with its bounds at one moment. Fewer than `max`, or than
+     * DIBS__LOG_LIST_MAX: there are no more. The store is not locked while `each`
+     * runs. For the deadline see the rosters of store/roster.h. */
+    dibs_status (*logs)(struct dibs__store *st, const dibs__log_query *query,
+                        dibsx_nsec deadline, dibs__log_row_fn *each, void *arg,
+                        dibs_error *err);
 } dibs__log_ops;
 
 /* As DIBS__LEASE_STEPS(). */
@@ -92,7 +124,8 @@ typedef struct dibs__log_ops {
     X(append, APPEND)                                                          \
     X(read, READ)                                                              \
     X(bounds, BOUNDS)                                                          \
-    X(trim, TRIM)
+    X(trim, TRIM)                                                              \
+    X(logs, LOGS)
 
 /* Refuses an entry that no store takes. Pure. */
 DIBS_MUST_CHECK dibs_status dibs__append_check(const dibs__append *what,

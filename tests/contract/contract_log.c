@@ -627,6 +627,113 @@ static void no_entry_is_lost_among_many_writers(void **state)
     }
 }
 
+enum { SHOWN_MAX = 8 };
+
+/* The rows of a list, in the order in which they came. */
+typedef struct shown {
+    dibs__log_row rows[SHOWN_MAX];
+    size_t count, stop;
+} shown;
+
+static bool copy_row(const dibs__log_row *row, void *arg)
+{
+    shown *out = arg;
+
+    assert_true(out->count < SHOWN_MAX);
+    out->rows[out->count++] = *row;
+    return out->count < out->stop;
+}
+
+/* Those that begin with the name of the test and this, behind a name. */
+static size_t list_logs(contract *t, const char *tail, const char *after,
+                        size_t max, shown *out)
+{
+    dibs__store *st = t->st[CONTRACT_HANDLES - 1];
+    char begins[DIBS_NAME_MAX + 1];
+    const dibs__log_query query = {begins, after, max};
+    dibs_error err = {0};
+    dibs_status rc;
+
+    snprintf(begins, sizeof(begins), "%.200s%.50s", t->name, tail);
+    out->count = 0;
+    rc = st->ops->log->logs(st, &query, contract_soon(), copy_row, out, &err);
+    if (rc != DIBS_OK)
+        FAIL_OF(rc, "logs: status %d: %s", (int)rc, err.message);
+    return out->count;
+}
+
+static uint64_t append_to(contract *t, const char *tail, const char *text)
+{
+    char topic[DIBS_NAME_MAX + 1];
+
+    snprintf(topic, sizeof(topic), "%.200s%.50s", t->name, tail);
+    return append_text(t, topic, text);
+}
+
+static void expect_row(contract *t, const dibs__log_row *row, const char *tail)
+{
+    dibs__log_span span;
+    dibs_error err = {0};
+
+    assert_string_equal(row->name + strlen(t->name), tail);
+    assert_status(t->st[0]->ops->log->bounds(t->st[0], row->name,
+                                             contract_soon(), &span, &err),
+                  DIBS_OK);
+    assert_int_equal(row->span.first, span.first);
+    assert_int_equal(row->span.last, span.last);
+    assert_int_equal(row->span.count, span.count);
+    assert_int_equal(row->span.bytes, span.bytes);
+}
+
+static void a_list_has_each_topic_with_its_bounds(void **state)
+{
+    contract *t = *state;
+    shown all = {.stop = SHOWN_MAX};
+    dibs_error err = {0};
+    uint64_t first, last, gone;
+
+    assert_int_equal(list_logs(t, "", "", SHOWN_MAX, &all), 0);
+    first = append_to(t, "-b", "four");
+    last = append_to(t, "-b", "seven!!");
+    (void)append_to(t, "-a", "x");
+    (void)append_to(t, "-{c}", "y");
+    assert_int_equal(list_logs(t, "", "", SHOWN_MAX, &all), 3);
+    expect_row(t, &all.rows[0], "-a");
+    expect_row(t, &all.rows[1], "-b");
+    expect_row(t, &all.rows[2], "-{c}");
+    assert_int_equal(all.rows[1].span.first, first);
+    assert_int_equal(all.rows[1].span.last, last);
+    assert_int_equal(all.rows[1].span.count, 2);
+    assert_int_equal(all.rows[1].span.bytes, 11);
+    /* A topic without entries is still one. */
+    assert_status(t->st[0]->ops->log->trim(t->st[0], all.rows[1].name,
+                                           UINT64_MAX, contract_soon(), &gone,
+                                           &err),
+                  DIBS_OK);
+    assert_int_equal(list_logs(t, "-b", "", SHOWN_MAX, &all), 1);
+    expect_row(t, &all.rows[0], "-b");
+    assert_int_equal(all.rows[0].span.last, last);
+    assert_int_equal(all.rows[0].span.count, 0);
+    assert_int_equal(all.rows[0].span.bytes, 0);
+}
+
+static void a_list_of_topics_goes_on_behind_a_name(void **state)
+{
+    contract *t = *state;
+    shown page = {.stop = SHOWN_MAX}, rest = {.stop = SHOWN_MAX};
+    static const char *const tails[] = {"-3", "-1", "-4", "-2", "-10"};
+
+    for (size_t i = 0; i < sizeof(tails) / sizeof(tails[0]); i++)
+        (void)append_to(t, tails[i], "x");
+    assert_int_equal(list_logs(t, "", "", 2, &page), 2);
+    assert_string_equal(page.rows[1].name + strlen(t->name), "-10");
+    assert_int_equal(list_logs(t, "", page.rows[1].name, SHOWN_MAX, &rest), 3);
+    assert_string_equal(rest.rows[0].name + strlen(t->name), "-2");
+    assert_int_equal(list_logs(t, "", rest.rows[2].name, SHOWN_MAX, &page), 0);
+    page.stop = 1;
+    assert_int_equal(list_logs(t, "", "", SHOWN_MAX, &page), 1);
+}
+
 int contract_log(void)
 {
     const struct CMUnitTest tests[] = {
@@ -650,6 +757,8 @@ int contract_log(void)
         CONTRACT_TEST(a_topic_is_neither_a_lock_nor_a_value),
         CONTRACT_TEST(a_past_deadline_appends_and_reads_nothing),
         CONTRACT_TEST(no_entry_is_lost_among_many_writers),
+        CONTRACT_TEST(a_list_has_each_topic_with_its_bounds),
+        CONTRACT_TEST(a_list_of_topics_goes_on_behind_a_name),
     };
 
     return cmocka_run_group_tests_name("log", tests, NULL, NULL);

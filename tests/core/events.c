@@ -593,6 +593,42 @@ static void a_close_ends_the_waits(void **state)
     dibs_unsubscribe(sub);
 }
 
+static bool
+count_topic(const char *topic, const dibs_topic_state *at, void *arg)
+{
+    assert_int_equal(at->count, 1);
+    assert_int_equal(at->bytes, 1);
+    assert_int_equal(at->first, at->last);
+    assert_string_not_equal(topic, "");
+    return ++*(int *)arg != 3;
+}
+
+/* More than a page of the store. */
+static void topics_are_listed(void **state)
+{
+    enum { MANY = 251 };
+    dibs_client *cl = core_open();
+    char name[DIBS_NAME_MAX + 1], begins[64];
+    int shown = 3;
+
+    (void)state;
+    snprintf(begins, sizeof(begins), "%.40s", core_name());
+    for (int i = 0; i < MANY; i++) {
+        snprintf(name, sizeof(name), "%s-%d", begins, i);
+        (void)append(cl, name, "x");
+    }
+    CHECK(DIBS_OK, dibs_events_list(cl, begins, count_topic, &shown, err));
+    assert_int_equal(shown, MANY + 3);
+    shown = 0;
+    CHECK(DIBS_OK, dibs_events_list(cl, begins, count_topic, &shown, err));
+    assert_int_equal(shown, 3);
+    snprintf(name, sizeof(name), "%s-250", begins);
+    shown = 3;
+    CHECK(DIBS_OK, dibs_events_list(cl, name, count_topic, &shown, err));
+    assert_int_equal(shown, 4);
+    dibs_close(cl);
+}
+
 int core_events_tests(void)
 {
     const struct CMUnitTest tests[] = {
@@ -601,6 +637,7 @@ int core_events_tests(void)
         cmocka_unit_test(a_position_that_the_store_has_not_is_a_fork),
         cmocka_unit_test(a_reader_that_waits_gets_all),
         cmocka_unit_test(limits_are_kept),
+        cmocka_unit_test(topics_are_listed),
         cmocka_unit_test(odd_arguments_are_refused),
         cmocka_unit_test(every_subscription_gets_every_event),
         cmocka_unit_test(a_group_goes_on_where_it_was),

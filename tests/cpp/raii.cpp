@@ -573,6 +573,10 @@ static void topics(dibs::client &db)
     CHECK(thrown([&] { dibs::reader(db, "topic").commit(); }) == DIBS_INVALID);
     CHECK(dibs::show_events(db, "topic").count == 2);
     CHECK(dibs::show_events(db, "topic").last == last);
+    CHECK(dibs::topics(db, "topi").size() == 1);
+    CHECK(dibs::topics(db, "topi")[0].name == "topic");
+    CHECK(dibs::topics(db, "topi")[0].state.last == last);
+    CHECK(dibs::topics(db, "no such").empty());
     CHECK(dibs::trim_events(db, "topic", first) == 1);
     CHECK(dibs::show_events(db, "topic").first == last);
     CHECK(dibs::trim_events(db, "topic") == 1);

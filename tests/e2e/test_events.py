@@ -1,4 +1,4 @@
-"""publish, subscribe, events read, show, trim."""
+"""publish, subscribe, events read, ls, show, trim."""
 # SPDX-License-Identifier: MIT
 import array
 import fcntl
@@ -66,6 +66,23 @@ class Events(Case):
         trail = self.json("trail", "--json")["trail"]
         self.assertEqual([(e["action"], e["name"]) for e in trail], [("events-trim", "t")])
         self.assertTrue(trail[0]["reason"].startswith("too many [who="))
+
+    def test_topics_are_listed(self):
+        self.assertEqual(self.json("events", "ls", "t", "--json")["topics"], [])
+        self.ok("publish", "-q", "--lines", "t2", stdin=None, input="a\nbc")
+        self.ok("publish", "-q", "t1", "x")
+        self.ok("publish", "-q", "u", "x")
+        self.ok("events", "trim", "t1", "--through", "end", "-y")
+        topics = self.json("events", "ls", "t", "--json")["topics"]
+        shown = [self.json("events", "show", name, "--json") for name in ("t1", "t2")]
+        self.assertEqual(topics, [{k: v for k, v in one.items() if k != "schema"} for one in shown])
+        self.assertEqual([(one["events"], one["bytes"], one["first"] > 0) for one in topics], [(0, 0, False), (2, 3, True)])
+        self.assertEqual(self.ok("events", "ls", "--names", "t"), "t1\nt2\n")
+        # The trim has left an entry in the trail.
+        self.assertEqual(self.ok("events", "ls", "--names"), "dibs.trail\nt1\nt2\nu\n")
+        table = self.ok("events", "ls", "t2").splitlines()
+        self.assertEqual(table[0].split(), ["TOPIC", "EVENTS", "BYTES", "FIRST", "LAST"])
+        self.assertEqual(table[1].split(), ["t2", "2", "3", str(shown[1]["first"]), str(shown[1]["last"])])
 
     def test_a_group_goes_on_where_it_was(self):
         self.ok("publish", "-q", "--lines", "t", stdin=None, input="a\nb\nc")

@@ -36,6 +36,29 @@ class QueueAdmin(Case):
             self.assertEqual(self.json("queue", verb, "mail", "--json"), {"schema": 1, "name": "mail", key: value})
         self.assertEqual(self.dibs("queue", "rm", "mail", "--json").stdout, "")
 
+    def test_doctor_names_queues_that_need_somebody(self):
+        def found():
+            findings = self.json("doctor", "--json")["findings"]
+            return [(f["severity"], f["subject"], f["found"]) for f in findings if f["subject"].startswith("queue")]
+
+        self.assertEqual(found(), [])
+        self.ok("queue", "push", "-q", "mail", "x")
+        self.assertEqual(found(), [("fine", "queues", "1, and none needs somebody")])
+        self.ok("queue", "pause", "mail")
+        self.ok("queue", "set", "mail", "--cap", "1")
+        self.ok("queue", "set", "print", "--deads", "1")
+        self.ok("queue", "push", "-q", "print", "y")
+        self.fails(65, "queue", "run", "print", "--once", "--", "sh", "-c", "exit 65")
+        shown = found()
+        self.assertEqual([(one[0], one[1]) for one in shown],
+                         [("note", "queue mail"), ("caution", "queue mail"), ("caution", "queue print")])
+        self.assertIn("paused with ready items: 1, the oldest for ", shown[0][2])
+        self.assertEqual([one[2] for one in shown[1:]], ["full: 1 items of at most 1", "dead letters: 1 of at most 1"])
+        self.assertIn("dibs queue redrive", self.ok("doctor"))
+        away = "fault+" + self.env["DIBS_URL"] + "?fault=fail&step="
+        for step in ("queues", "stats"):
+            self.assertIn("note     queues: not known: the store fails", self.ok("--url", away + step, "doctor"))
+
     def trail(self, begins=""):
         return [(e["action"], e["name"], e["reason"]) for e in self.json("trail", begins, "--json")["trail"]]
 

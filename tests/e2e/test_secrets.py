@@ -68,6 +68,7 @@ USES = {
     "publish": ["secret-topic", "x"],
     "subscribe": ["secret-topic", "--since", "start", "-n", "1"],
     "events read": ["secret-topic", "--json"],
+    "events ls": ["--json"],
     "events show": ["secret-topic", "--json"],
     "events trim": ["secret-topic", "--through", "end", "--yes"],
     "limit": ["secret-limit", "--rate", "10/s", "--json"],

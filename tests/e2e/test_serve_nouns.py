@@ -257,6 +257,15 @@ class Topics:
         self.assert_problem(self.daemon.post(f"/v1/topics/{name}", {"data": "x" * 65537}, role="operate"), 413, "too-long")
         self.assert_problem(self.daemon.post("/v1/topics/dibs.trail", {"data": "x"}), 400, "invalid")
 
+    def test_topics_are_listed(self):
+        def listed():
+            return self.daemon.get("/v1/topics", query={"prefix": self.name()}, role="read").json["items"]
+
+        self.assertEqual(listed(), [])
+        first, second = (self.publish(self.name(), data=data) for data in ("one", "three"))
+        items = wait_until(lambda: [one for one in listed() if one["count"] == 2], "the list")
+        self.assertEqual(items, [{"name": self.name(), "first": first, "last": second, "count": 2, "bytes": 8}])
+
     def stream(self, name, headers=None, query="", what="events"):
         connection = self.daemon.connect()
         self.addCleanup(connection.close)
@@ -653,7 +662,7 @@ class Gates:
         for noun in ("queues", "latches", "barriers", "elections", "members", "breakers"):
             with self.subTest(noun):
                 self.assert_problem(self.daemon.get(f"/v1/{noun}/{'x' * 300}"), 400, "invalid")
-        for noun in ("queues", "latches", "barriers", "limits", "elections", "members", "breakers"):
+        for noun in ("queues", "latches", "barriers", "limits", "topics", "elections", "members", "breakers"):
             with self.subTest(noun):
                 self.assert_problem(self.daemon.get(f"/v1/{noun}", query={"limit": 0}), 400, "invalid")
 

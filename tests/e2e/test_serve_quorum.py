@@ -8,7 +8,7 @@ from servetools import URL, Daemon, ServeCase
 # What needs one order of changes, or one decision.
 REFUSED = (
     ("GET", "/v1/state", None), ("GET", "/v1/state/k", None), ("PUT", "/v1/state/k", {}), ("POST", "/v1/state/k/add", {"delta": 1}),
-    ("GET", "/v1/topics/t/events", None), ("POST", "/v1/topics/t", {"data": "x"}),
+    ("GET", "/v1/topics", None), ("GET", "/v1/topics/t/events", None), ("POST", "/v1/topics/t", {"data": "x"}),
     ("GET", "/v1/topics/t/messages", None), ("POST", "/v1/topics/t/messages", {"data": "x"}),
     ("GET", "/v1/queues", None), ("GET", "/v1/queues/q", None), ("POST", "/v1/queues/q", {"data": "x"}),
     ("GET", "/v1/members/g", None), ("GET", "/v1/barriers/b", None),

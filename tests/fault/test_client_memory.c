@@ -703,6 +703,13 @@ static void pass_event(const dibs_event *event, void *arg)
     (void)arg;
 }
 
+static bool any_topic(const char *topic, const dibs_topic_state *at, void *arg)
+{
+    (void)at;
+    (void)arg;
+    return *topic;
+}
+
 static dibs_status use_subscription(world *w, dibs_error *err)
 {
     dibs_subscription *sub = NULL;
@@ -714,6 +721,8 @@ static dibs_status use_subscription(world *w, dibs_error *err)
     dibs_unsubscribe(sub);
     if (rc == DIBS_OK)
         rc = dibs_events_show(w->one, "topic", &at, err);
+    if (rc == DIBS_OK)
+        rc = dibs_events_list(w->one, "topic", any_topic, NULL, err);
     if (rc == DIBS_OK)
         rc = dibs_events_trim(w->one, "topic", UINT64_MAX, NULL, err);
     return rc;

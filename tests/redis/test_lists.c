@@ -177,6 +177,29 @@ static bool note_limit(const dibs_limit_info *info, void *arg)
     return true;
 }
 
+static bool note_topic(const char *topic, const dibs_topic_state *at, void *arg)
+{
+    assert_string_equal(topic, "whole");
+    assert_int_equal(at->count, 1);
+    ++*(size_t *)arg;
+    return true;
+}
+
+/* A key of another kind, and a stream to which nobody has appended. */
+static void a_topic_that_is_no_log_is_passed_over(void **state)
+{
+    world *w = *state;
+    size_t count = 0;
+
+    assert_true(server_tell(&w->sv, "SET", "dibs:log:odd", "x", NULL));
+    assert_true(server_tell(&w->sv, "XGROUP", "CREATE", "dibs:log:new", "g",
+                            "0", "MKSTREAM", NULL));
+    CHECK(DIBS_OK,
+          dibs_events_append(w->one, "whole", "x", 1, NULL, NULL, err));
+    CHECK(DIBS_OK, dibs_events_list(w->other, NULL, note_topic, &count, err));
+    assert_int_equal(count, 1);
+}
+
 /* Keys that somebody else has written, or a part of. */
 static void a_limit_that_no_draw_wrote_is_passed_over(void **state)
 {
@@ -221,6 +244,7 @@ int main(void)
         WORLD_TEST(a_list_of_queues_has_as_long_as_it_takes),
         WORLD_TEST(names_with_many_readers_are_all_listed),
         WORLD_TEST(a_list_ends_with_its_server),
+        WORLD_TEST(a_topic_that_is_no_log_is_passed_over),
         WORLD_TEST(a_limit_that_no_draw_wrote_is_passed_over),
     };
 

@@ -331,6 +331,19 @@ fault_trim(dibs__store *st, const char *topic, uint64_t through,
     return dibs__fault_lose_answer(err);
 }
 
+static dibs_status
+fault_logs(dibs__store *st, const dibs__log_query *query, dibsx_nsec deadline,
+           dibs__log_row_fn *each, void *arg, dibs_error *err)
+{
+    dibs__fault_store *fs = dibs__fault_of(st);
+    dibs_status rc = dibs__fault_begin_read(fs, DIBS__STEP_LOGS, deadline, err);
+
+    if (rc != DIBS_OK)
+        return rc;
+    return fs->within->ops->log->logs(fs->within, query, deadline, each, arg,
+                                      err);
+}
+
 static dibs_status fault_ear(dibs__store *st, const char *topic, bool on,
                              dibsx_nsec deadline, dibs_error *err)
 {

@@ -1,10 +1,11 @@
-/* log.c - the log steps: append, read, bounds, trim.
+/* log.c - the log steps: append, read, bounds, trim, logs.
  *
  * Any thread. */
 /* SPDX-License-Identifier: MIT */
 #include "base/fail.h"
 #include "base/rand.h"
 #include "store/postgres/step.h"
+#include <string.h>
 
 /* A page ends by the number of its entries, so that the largest of all fits one
  * answer. */
@@ -77,6 +78,14 @@ trim_log(struct dibs__store *st, const char *topic, uint64_t through,
     return rc;
 }
 
+static void read_span(const PGresult *rows, int at, dibs__log_span *out)
+{
+    out->first = (uint64_t)dibs__pg_int(rows, at, 0);
+    out->last = (uint64_t)dibs__pg_int(rows, at, 1);
+    out->count = (uint64_t)dibs__pg_int(rows, at, 2);
+    out->bytes = dibs__pg_int(rows, at, 3);
+}
+
 static dibs_status
 look_bounds(struct dibs__store *st, const char *topic, dibsx_nsec deadline,
             dibs__log_span *out, dibs_error *err)
@@ -89,12 +98,8 @@ look_bounds(struct dibs__store *st, const char *topic, dibsx_nsec deadline,
     dibs__pg_arg_text(&args, topic);
     rc = dibs__pg_look(dibs__pg_of(st), DIBS__PG_LOG_BOUNDS, &args, deadline,
                        &rows, err);
-    if (rc == DIBS_OK && dibs__pq.PQntuples(rows) == 1) {
-        out->first = (uint64_t)dibs__pg_int(rows, 0, 0);
-        out->last = (uint64_t)dibs__pg_int(rows, 0, 1);
-        out->count = (uint64_t)dibs__pg_int(rows, 0, 2);
-        out->bytes = dibs__pg_int(rows, 0, 3);
-    }
+    if (rc == DIBS_OK && dibs__pq.PQntuples(rows) == 1)
+        read_span(rows, 0, out);
     dibs__pq.PQclear(rows);
     return rc;
 }
@@ -148,9 +153,53 @@ read_log(struct dibs__store *st, const char *topic, uint64_t after, size_t max,
     return rc;
 }
 
+/* DIBS_NOTFOUND: the list ends before it. */
+static dibs_status
+read_row(const PGresult *rows, int at, const dibs__log_query *query,
+         dibs__log_row *row, dibs_error *err)
+{
+    const char *name = dibs__pg_text(rows, at, 4);
+
+    if (strncmp(name, query->begins, strlen(query->begins)) != 0)
+        return DIBS_NOTFOUND;
+    if (strlen(name) > DIBS_NAME_MAX)
+        return dibs__pg_odd(err);
+    memset(row, 0, sizeof(*row));
+    memcpy(row->name, name, strlen(name) + 1);
+    read_span(rows, at, &row->span);
+    return DIBS_OK;
+}
+
+static dibs_status list_logs(struct dibs__store *st,
+                             const dibs__log_query *query, dibsx_nsec deadline,
+                             dibs__log_row_fn *each, void *arg, dibs_error *err)
+{
+    bool later = strcmp(query->after, query->begins) >= 0 && query->after[0];
+    dibs__pg_args args = {.count = 0};
+    PGresult *rows = NULL;
+    dibs__log_row row;
+    dibs_status rc;
+    int count;
+
+    dibs__pg_arg_text(&args, later ? query->after : query->begins);
+    dibs__pg_arg_int(&args, later ? 0 : 1);
+    dibs__pg_arg_int(&args, (int64_t)dibs__log_list_max(query));
+    rc = dibs__pg_look(dibs__pg_of(st), DIBS__PG_LOGS, &args, deadline, &rows,
+                       err);
+    count = rc == DIBS_OK ? dibs__pq.PQntuples(rows) : 0;
+    for (int i = 0; i < count && rc == DIBS_OK; i++) {
+        rc = read_row(rows, i, query, &row, err);
+        if (rc == DIBS_OK && !each(&row, arg))
+            break;
+    }
+    dibs__pq.PQclear(rows);
+    return rc == DIBS_NOTFOUND ? DIBS_OK : rc;
+}
+
 const dibs__log_ops dibs__pg_log_ops = {
     .append = append_entry,
     .read = read_log,
     .bounds = look_bounds,
     .trim = trim_log,
+    .logs = list_logs,
 };

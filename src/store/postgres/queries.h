@@ -3,6 +3,7 @@
 #ifndef DIBS_STORE_POSTGRES_QUERIES_H
 #define DIBS_STORE_POSTGRES_QUERIES_H
 
+#include "store/postgres/log_queries.h"
 #include "store/postgres/queue_queries.h"
 
 /* A page of a list begins at $1, or behind it. The comparison with $1 that stands alone
@@ -113,19 +114,7 @@
       "(s.live > 0 OR r.kind = 2 AND r.until_us > n.at_us) "                   \
       "ORDER BY r.name LIMIT $4::bigint")                                      \
     DIBS__PG_QUEUE_QUERIES(X)                                                  \
-    X(LOG_APPEND, "SELECT @schema@.log_append($1,$2,$3,$4,$5,$6,$7,$8,$9)")    \
-    X(LOG_TRIM, "SELECT @schema@.log_trim($1,$2,$3)")                          \
-    X(LOG_READ, "SELECT position, wall_us, data, prior FROM @schema@.log "     \
-                "WHERE topic = $1 AND position > $2 AND prior <> -1 "          \
-                "ORDER BY position LIMIT $3")                                  \
-    X(LOG_BOUNDS, "SELECT coalesce(h.position, 0), t.position, "               \
-                  "coalesce(t.nth - h.nth + 1, 0), "                           \
-                  "coalesce(t.total - h.total + length(h.data)::bigint, 0) "   \
-                  "FROM (SELECT position, nth, total FROM @schema@.log "       \
-                  "WHERE topic = $1 ORDER BY position DESC LIMIT 1) AS t "     \
-                  "LEFT JOIN LATERAL (SELECT position, nth, total, data "      \
-                  "FROM @schema@.log WHERE topic = $1 AND prior <> -1 "        \
-                  "ORDER BY position LIMIT 1) AS h ON true")                   \
+    DIBS__PG_LOG_QUERIES(X)                                                    \
     X(AUDIT,                                                                   \
       "SELECT current_setting('server_version'), current_user::text, "         \
       "current_setting('synchronous_commit'), current_setting('fsync'), "      \

@@ -209,6 +209,19 @@ refuse_trim(struct dibs__store *st, const char *topic, uint64_t through,
     return dibs__quorum_unsupported(DIBS__CAN_LOG, err);
 }
 
+static dibs_status
+refuse_logs(struct dibs__store *st, const dibs__log_query *query,
+            dibsx_nsec deadline, dibs__log_row_fn *each, void *arg,
+            dibs_error *err)
+{
+    (void)st;
+    (void)query;
+    (void)deadline;
+    (void)each;
+    (void)arg;
+    return dibs__quorum_unsupported(DIBS__CAN_LOG, err);
+}
+
 static dibs_status refuse_ear(struct dibs__store *st, const char *topic,
                               bool on, dibsx_nsec deadline, dibs_error *err)
 {
@@ -323,7 +336,8 @@ const dibs__value_ops dibs__quorum_value_ops = {.get = refuse_get,
 const dibs__log_ops dibs__quorum_log_ops = {.append = refuse_append,
                                             .read = refuse_read,
                                             .bounds = refuse_bounds,
-                                            .trim = refuse_trim};
+                                            .trim = refuse_trim,
+                                            .logs = refuse_logs};
 const dibs__topic_ops dibs__quorum_topic_ops = {.ear = refuse_ear,
                                                 .tell = refuse_tell,
                                                 .say = refuse_say};

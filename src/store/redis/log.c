@@ -1,9 +1,10 @@
-/* log.c - the log steps: append, bounds and trim, each a script, and read.
+/* log.c - the log steps: append, bounds, trim and logs, each a script, and read.
  *
  * A log is a stream whose IDs are positions. Any thread. */
 /* SPDX-License-Identifier: MIT */
 #include "base/fail.h"
 #include "store/redis/lease_words.h"
+#include "store/redis/scan.h"
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +13,9 @@
 /* Entries per command: even the longest fit into a reply, and other commands on
  * the connection do not wait for long. */
 enum { PAGE = 128 };
+
+/* Topics whose bounds one script reads. Each is two entries with their data. */
+enum { LIST_PAGE = 16 };
 _Static_assert((long long)PAGE *DIBS__LOG_DATA_MAX <= DIBS__REPLY_MAX / 2,
                "a page fits into a reply");
 
@@ -228,9 +232,93 @@ trim_log(struct dibs__store *st, const char *topic, uint64_t through,
     return rc;
 }
 
+static bool name_of(const char *key, size_t len, const char *begins,
+                    char out[DIBS_NAME_MAX + 1])
+{
+    (void)begins;
+    return dibs__key_tail(DIBS__KEY_LOG, key, len, out);
+}
+
+static dibs_status
+read_spans(dibs__redis *rd, const char *const *names, size_t count,
+           dibsx_nsec deadline, redisReply **reply, dibs_error *err)
+{
+    char keys[LIST_PAGE][DIBS__KEY_MAX], key_count[DIBS__NUMBER_MAX];
+    dibs__words words;
+
+    snprintf(key_count, sizeof(key_count), "%zu", count);
+    dibs__script_begin(&words, DIBS__SCRIPT_logs, key_count);
+    for (size_t i = 0; i < count; i++)
+        dibs__words_add(&words, keys[i], dibs__key_log(names[i], keys[i]));
+    return dibs__script_run(rd->steps, DIBS__SCRIPT_logs, &words, deadline,
+                            reply, err);
+}
+
+/* DIBS_NOTFOUND: the list ends here. A key that is no log, or has gone since the scan,
+ * is passed over. */
+static dibs_status
+show_rows(const char *const *names, size_t count, const redisReply *reply,
+          size_t *left, dibs__log_row_fn *each, void *arg, dibs_error *err)
+{
+    for (size_t i = 0; i < count; i++) {
+        const redisReply *item = dibs__reply_item(reply, i);
+        dibs__log_row row = {.span = {.first = 0}};
+        dibs_status rc;
+
+        if (!item)
+            return dibs__reply_odd(err);
+        if (item->type == REDIS_REPLY_STRING)
+            continue;
+        rc = read_bounds(item, &row.span, err);
+        if (rc != DIBS_OK)
+            return rc;
+        if (row.span.last == 0)
+            continue;
+        snprintf(row.name, sizeof(row.name), "%s", names[i]);
+        if (!each(&row, arg) || --*left == 0)
+            return DIBS_NOTFOUND;
+    }
+    return DIBS_OK;
+}
+
+static dibs_status list_logs(struct dibs__store *st,
+                             const dibs__log_query *query, dibsx_nsec deadline,
+                             dibs__log_row_fn *each, void *arg, dibs_error *err)
+{
+    dibs__redis *rd = dibs__redis_of(st);
+    char text[DIBS__KEY_MAX];
+    const char *const texts[] = {text};
+    int64_t each_ms = dibsx_wait_ms(deadline, dibsx_now());
+    size_t left = query->max;
+    dibs__names names;
+    dibs_status rc;
+
+    dibs__key_log(query->begins, text);
+    rc = dibs__scan_paced(rd->steps, texts, 1, query->begins, name_of, deadline,
+                          &names, err);
+    for (size_t i = 0, few; i < names.count && rc == DIBS_OK; i += few) {
+        /* In a cluster a script has keys of one slot only. */
+        size_t page = rd->cluster ? 1 : LIST_PAGE;
+        redisReply *reply = NULL;
+
+        few = 1;
+        if (strcmp(names.name[i], query->after) <= 0)
+            continue;
+        few = names.count - i < page ? names.count - i : page;
+        rc = read_spans(rd, names.name + i, few,
+                        dibsx_after_ms(dibsx_now(), each_ms), &reply, err);
+        if (rc == DIBS_OK)
+            rc = show_rows(names.name + i, few, reply, &left, each, arg, err);
+        dibs__reply_free(reply);
+    }
+    dibs__names_fini(&names);
+    return rc == DIBS_NOTFOUND ? DIBS_OK : rc;
+}
+
 const dibs__log_ops dibs__redis_log_ops = {
     .append = append_entry,
     .read = read_log,
     .bounds = look_bounds,
     .trim = trim_log,
+    .logs = list_logs,
 };

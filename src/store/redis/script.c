@@ -33,7 +33,8 @@ enum { TEXT_MAX = 64 * 1024 };
     X(write_holder)                                                            \
     X(quorum_steps)                                                            \
     X(quorum_terms)                                                            \
-    X(tell_topic) X(log_entry) X(queue_shelf) X(queue_rule) X(queue_step)
+    X(tell_topic)                                                              \
+    X(log_entry) X(log_span) X(queue_shelf) X(queue_rule) X(queue_step)
 
 #define EMBEDDED(name) extern const char dibs__lua_##name[];
 DIBS__SCRIPTS(EMBEDDED)

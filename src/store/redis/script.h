@@ -36,6 +36,7 @@
     X(append)                                                                  \
     X(log_bounds)                                                              \
     X(log_trim)                                                                \
+    X(logs)                                                                    \
     X(tell)                                                                    \
     X(draw)                                                                    \
     X(rates)                                                                   \

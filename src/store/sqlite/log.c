@@ -1,4 +1,4 @@
-/* log.c - the log steps: append, read, bounds, trim.
+/* log.c - the log steps: append, read, bounds, trim, logs.
  *
  * They use the connection whose commits reach the disk. Writes are one after the
  * other, so that positions appear in their order and a reader misses none. Any
@@ -8,6 +8,8 @@
 #include "base/buf.h"
 #include "base/fail.h"
 #include "store/sqlite/db.h"
+#include <stdio.h>
+#include <string.h>
 
 /* A page ends with the entry in which it reaches one of these. */
 enum { PAGE_ENTRIES = 256, PAGE_BYTES = 256 << 10 };
@@ -170,6 +172,16 @@ append_entry(struct dibs__store *st, const dibs__append *what,
     return rc;
 }
 
+static void span_between(const end *head, const end *tail, dibs__log_span *out)
+{
+    out->first = head->position;
+    out->last = tail->position;
+    if (head->position != 0) {
+        out->count = (uint64_t)(tail->nth - head->nth + 1);
+        out->bytes = tail->total - head->total + head->rest;
+    }
+}
+
 /* Locks: cn. */
 static dibs_status find_bounds(dibs__sqlite_conn *cn, const char *topic,
                                dibs__log_span *out, dibs_error *err)
@@ -179,15 +191,9 @@ static dibs_status find_bounds(dibs__sqlite_conn *cn, const char *topic,
 
     if (rc == DIBS_OK)
         rc = find_end(cn, DIBS__SQL_LOG_TAIL, topic, &tail, err);
-    if (rc != DIBS_OK)
-        return rc;
-    out->first = head.position;
-    out->last = tail.position;
-    if (head.position != 0) {
-        out->count = (uint64_t)(tail.nth - head.nth + 1);
-        out->bytes = tail.total - head.total + head.rest;
-    }
-    return DIBS_OK;
+    if (rc == DIBS_OK)
+        span_between(&head, &tail, out);
+    return rc;
 }
 
 static dibs_status
@@ -344,9 +350,91 @@ read_log(struct dibs__store *st, const char *topic, uint64_t after, size_t max,
     return rc == DIBS_NOTFOUND ? DIBS_OK : rc;
 }
 
+/* DIBS_NOTFOUND: the list ends before it. A column that is NULL reads as 0. */
+static dibs_status read_row(sqlite3_stmt *stmt, const dibs__log_query *query,
+                            dibs__log_row *row, dibs_error *err)
+{
+    const char *name = (const char *)dibs__sql.column_text(stmt, 7);
+    const end head = {
+        .position = (uint64_t)dibs__sql.column_int64(stmt, 0),
+        .total = dibs__sql.column_int64(stmt, 1),
+        .nth = dibs__sql.column_int64(stmt, 2),
+        .rest = dibs__sql.column_int64(stmt, 3),
+    };
+    const end tail = {
+        .position = (uint64_t)dibs__sql.column_int64(stmt, 4),
+        .total = dibs__sql.column_int64(stmt, 5),
+        .nth = dibs__sql.column_int64(stmt, 6),
+    };
+
+    if (!name)
+        return dibsx_nomem(err, "a name");
+    if (strncmp(name, query->begins, strlen(query->begins)) != 0)
+        return DIBS_NOTFOUND;
+    memset(row, 0, sizeof(*row));
+    snprintf(row->name, sizeof(row->name), "%s", name);
+    span_between(&head, &tail, &row->span);
+    return DIBS_OK;
+}
+
+/* One statement, so that the bounds of a topic are those of one moment. Locks: cn. */
+static dibs_status
+copy_rows(dibs__sqlite_conn *cn, const dibs__log_query *query, dibsx_buf *rows,
+          dibs_error *err)
+{
+    sqlite3_stmt *stmt;
+    dibs_status rc =
+        dibs__sqlite_ask(cn, &stmt, err, DIBS__SQL_LOG_LIST, "tti",
+                         strcmp(query->after, query->begins) > 0
+                             ? query->after
+                             : query->begins,
+                         query->after, (int64_t)dibs__log_list_max(query));
+
+    while (rc == DIBS_OK) {
+        dibs__log_row row;
+
+        rc = dibs__sqlite_row(cn, stmt, err);
+        if (rc != DIBS_OK)
+            break;
+        rc = read_row(stmt, query, &row, err);
+        if (rc == DIBS_OK)
+            dibsx_buf_add(rows, &row, sizeof(row));
+        else
+            dibs__sqlite_reset(stmt);
+    }
+    if (rc == DIBS_NOTFOUND)
+        rc =
+            dibsx_buf_ok(rows) ? DIBS_OK : dibsx_nomem(err, "a list of topics");
+    return rc;
+}
+
+static dibs_status list_logs(struct dibs__store *st,
+                             const dibs__log_query *query, dibsx_nsec deadline,
+                             dibs__log_row_fn *each, void *arg, dibs_error *err)
+{
+    dibs__sqlite_conn *cn = dibs__sqlite_conn_of(st, DIBS__SQLITE_VALUE);
+    dibs_status rc = dibs__sqlite_enter(cn, deadline, err);
+    dibs__log_row row;
+    dibsx_buf rows;
+
+    if (rc != DIBS_OK)
+        return rc;
+    dibsx_buf_init(&rows, DIBS__LOG_LIST_MAX * sizeof(row));
+    rc = copy_rows(cn, query, &rows, err);
+    dibs__sqlite_leave(cn);
+    for (size_t at = 0; rc == DIBS_OK && at < rows.len; at += sizeof(row)) {
+        memcpy(&row, rows.data + at, sizeof(row));
+        if (!each(&row, arg))
+            break;
+    }
+    dibsx_buf_fini(&rows);
+    return rc;
+}
+
 const dibs__log_ops dibs__sqlite_log_ops = {
     .append = append_entry,
     .read = read_log,
     .bounds = look_bounds,
     .trim = trim_log,
+    .logs = list_logs,
 };

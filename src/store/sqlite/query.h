@@ -33,6 +33,7 @@ typedef enum dibs__sqlite_query {
     DIBS__SQL_LOG_HEAD,
     DIBS__SQL_LOG_TAIL,
     DIBS__SQL_LOG_PAGE,
+    DIBS__SQL_LOG_LIST,
     DIBS__SQL_WRITER,
     DIBS__SQL_WRITER_PUT,
     DIBS__SQL_WRITER_SWEEP,
