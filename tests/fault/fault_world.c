@@ -3,6 +3,7 @@
 #include "fault_world.h"
 
 #include "base/rand.h"
+#include <unistd.h>
 
 /* Runs on whichever thread takes the step. */
 static dibs__fault follow(dibs__step step, uint64_t count, void *arg)
@@ -129,4 +130,24 @@ void world_count(world *w, const char *name, size_t *holders, size_t *waiters,
     *waiters = sum.waiters;
     if (fence)
         *fence = sum.fence;
+}
+
+void hang_in_gate(void *arg)
+{
+    gate *g = arg;
+
+    world_during(g->w, g->step, hang_in_gate, g);
+    atomic_fetch_add(&g->inside, 1);
+    while (!atomic_load(&g->open))
+        usleep(1000);
+}
+
+void await_at_least(const atomic_int *count, int least)
+{
+    dibsx_nsec end = dibsx_after_ms(dibsx_now(), pace_ms(WORLD_BOUND_MS));
+
+    while (atomic_load(count) < least) {
+        IN_TIME(dibsx_now() < end);
+        usleep(1000);
+    }
 }

@@ -49,6 +49,18 @@ void world_during(world *w, dibs__step step, world_event *event, void *arg);
 /* How many steps of the kind there have been. */
 int world_seen(world *w, dibs__step step);
 
+/* Steps hang in it until it is opened. */
+typedef struct gate {
+    world *w;
+    dibs__step step;
+    atomic_int inside;
+    atomic_bool open;
+} gate;
+
+/* As world_event; arg: the gate. */
+void hang_in_gate(void *arg);
+void await_at_least(const atomic_int *count, int least);
+
 /* How many hold the name and how many wait; *fence (may be NULL) is that of the
  * last holder. */
 void world_count(world *w, const char *name, size_t *holders, size_t *waiters,

@@ -57,26 +57,6 @@ void set_cap(world *w, uint32_t cap)
                        dibsx_after_ms(dibsx_now(), 5000), err));
 }
 
-void hang_in_gate(void *arg)
-{
-    gate *g = arg;
-
-    world_during(g->w, g->step, hang_in_gate, g);
-    atomic_fetch_add(&g->inside, 1);
-    while (!atomic_load(&g->open))
-        usleep(1000);
-}
-
-void await_at_least(const atomic_int *count, int least)
-{
-    dibsx_nsec end = dibsx_after_ms(dibsx_now(), pace_ms(WORLD_BOUND_MS));
-
-    while (atomic_load(count) < least) {
-        IN_TIME(dibsx_now() < end);
-        usleep(1000);
-    }
-}
-
 void *do_reserve(void *arg)
 {
     call *c = arg;

@@ -15,18 +15,6 @@ void assert_empty(dibs_queue *q);
 dibs__queue_stats stats(world *w);
 void set_cap(world *w, uint32_t cap);
 
-/* Steps hang in it until it is opened. */
-typedef struct gate {
-    world *w;
-    dibs__step step;
-    atomic_int inside;
-    atomic_bool open;
-} gate;
-
-/* As world_event; arg: the gate. */
-void hang_in_gate(void *arg);
-void await_at_least(const atomic_int *count, int least);
-
 /* A call on a thread of its own. */
 typedef struct call {
     dibs_queue *q;

@@ -4,6 +4,7 @@
 #include "fault_world.h"
 
 #include <poll.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
 
@@ -277,6 +278,46 @@ static void a_change_just_before_the_ear_is_seen(void **state)
     dibs_breaker_free(opener);
 }
 
+typedef struct looker {
+    dibs_breaker *br;
+    dibs_breaker_info info;
+    atomic_int over;
+    pthread_t thread;
+} looker;
+
+static void *do_look(void *arg)
+{
+    looker *lk = arg;
+
+    lk->info = look(lk->br);
+    atomic_store(&lk->over, 1);
+    return NULL;
+}
+
+/* The worker's report of the call hangs on its way. A look must not overtake it. */
+static void a_look_has_the_calls_that_were_made_before_it(void **state)
+{
+    world *w = *state;
+    looker lk = {.br = open_breaker(w->one, DIBS_BREAKER_OPTS(.threshold = 9))};
+    gate g = {.w = w, .step = DIBS__STEP_METER};
+    int inside;
+
+    assert_int_equal(look(lk.br).bad, 0);
+    world_during(w, DIBS__STEP_METER, hang_in_gate, &g);
+    assert_true(call(lk.br, false));
+    await_at_least(&g.inside, 1);
+    assert_int_equal(pthread_create(&lk.thread, NULL, do_look, &lk), 0);
+    /* One that overtakes it would be over now, or hang as well. */
+    for (int i = 0; i < 50 && !atomic_load(&lk.over); i++)
+        poll(NULL, 0, 1);
+    inside = atomic_load(&g.inside);
+    atomic_store(&g.open, true);
+    assert_int_equal(pthread_join(lk.thread, NULL), 0);
+    assert_int_equal(inside, 1);
+    assert_int_equal(lk.info.bad, 1);
+    dibs_breaker_free(lk.br);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -284,6 +325,7 @@ int main(void)
         WORLD_TEST(it_recovers_alone_without_the_store),
         WORLD_TEST(a_report_without_an_answer_is_forgotten),
         WORLD_TEST(a_put_without_an_answer_is_looked_at),
+        WORLD_TEST(a_look_has_the_calls_that_were_made_before_it),
         WORLD_TEST(many_clients_hear_of_a_change_and_ask_nothing),
         WORLD_TEST(a_change_just_before_the_ear_is_seen),
         WORLD_TEST(closing_a_client_ends_its_breakers),

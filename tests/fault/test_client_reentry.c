@@ -260,18 +260,18 @@ static void a_host_converts_after_the_renewal_by_a_guest(void **state)
 }
 
 /* Keeps the keeper busy in the callback of a loss. */
-typedef struct gate {
+typedef struct halt {
     atomic_bool reached;
     atomic_bool open;
-} gate;
+} halt;
 
 static void stop_in_callback(dibs_lock *lock, void *arg)
 {
-    gate *gt = arg;
+    halt *ht = arg;
 
     (void)lock;
-    atomic_store(&gt->reached, true);
-    while (!atomic_load(&gt->open))
+    atomic_store(&ht->reached, true);
+    while (!atomic_load(&ht->open))
         world_sleep_ms(1);
 }
 
@@ -293,7 +293,7 @@ static void await_keeper(world *w, dibs_client *cl)
 static void who_left_a_lost_lease_is_not_told_in_the_next(void **state)
 {
     world *w = *state;
-    gate gt = {0};
+    halt ht = {0};
     loss lost = {0};
     dibs_client *cl = NULL;
     dibs_lock *host, *guest;
@@ -302,7 +302,7 @@ static void who_left_a_lost_lease_is_not_told_in_the_next(void **state)
     host = world_lock(cl, "k",
                       DIBS_LOCK_OPTS(.flags = DIBS_LOCK_REENTRANT,
                                      .on_lost = stop_in_callback,
-                                     .on_lost_arg = &gt));
+                                     .on_lost_arg = &ht));
     guest =
         world_lock(cl, "k",
                    DIBS_LOCK_OPTS(.flags = DIBS_LOCK_REENTRANT,
@@ -311,13 +311,13 @@ static void who_left_a_lost_lease_is_not_told_in_the_next(void **state)
     CHECK(DIBS_OK, dibs_lock_try(guest, err));
     CHECK(DIBS_OK, dibs_lease_break(w->other, "k", 0, "test", NULL, err));
     CHECK(DIBS_LOST, dibs_lock_renew(host, err));
-    while (!atomic_load(&gt.reached))
+    while (!atomic_load(&ht.reached))
         world_sleep_ms(1);
     CHECK(DIBS_LOST, dibs_lock_release(guest, err));
     CHECK(DIBS_LOST, dibs_lock_release(host, err));
     CHECK(DIBS_OK, dibs_lock_try(host, err));
     CHECK(DIBS_OK, dibs_lock_try(guest, err));
-    atomic_store(&gt.open, true);
+    atomic_store(&ht.open, true);
     await_keeper(w, cl);
     expect_guest(guest, dibs_lock_fence(host));
     dibs_lock_free(host);
