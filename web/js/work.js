@@ -8,7 +8,7 @@ import { once, pill, to } from './parts.js';
 export const jobPath = (name, tail = '') => `v1/jobs/${encodeURIComponent(name)}${tail}`;
 export const runPath = (id, tail = '') => `v1/runs/${encodeURIComponent(id)}${tail}`;
 
-const KINDS = { OK: 'good', FAILED: 'bad', CANCELLED: 'warn', MISSED: 'warn', RETRY: 'warn', WAITING: 'warn', ACTIVE: 'live', RUNNING: 'live', CLAIMED: 'live' };
+const KINDS = { OK: 'good', FAILED: 'bad', CANCELLED: 'warn', MISSED: 'warn', UNREADABLE: 'warn', RETRY: 'warn', WAITING: 'warn', ACTIVE: 'live', RUNNING: 'live', CLAIMED: 'live' };
 const OVER = ['OK', 'FAILED', 'CANCELLED', 'MISSED', 'SKIPPED'];
 export const isOver = state => OVER.includes(state);
 export const shade = state => 'hue ' + (KINDS[state] || '');

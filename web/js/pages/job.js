@@ -65,18 +65,22 @@ export default function job(name) {
   const runs = runTable(), steps = workTable();
   let job = null;
 
-  const buttons = () => once(acts, !!job.paused, () => put(acts, may('operate') && [button('Run now…', () => askRun(job), 'main'), job.paused ? button('Resume…', () => askResume(job, ask.now)) : button('Pause…', () => askPause(job, ask.now))]));
+  const buttons = () => once(acts, [!!job.paused, job.unreadable], () => put(acts, may('operate') && !job.unreadable && [button('Run now…', () => askRun(job), 'main'), job.paused ? button('Resume…', () => askResume(job, ask.now)) : button('Pause…', () => askPause(job, ask.now))]));
   function says() {
     const p = job.paused;
     if (p) return [`Paused by ${p.by}: ${p.reason || 'no reason given'}`, p.until_at && [', until ', when(p.until_at)]];
-    return [job.description && `${job.description}. `, job.live && [h('a', { href: to('runs', job.live), text: `${job.live} lives` }), '. '], job.next_in_ms != null && ['Next: ', until(num(), job.next_in_ms, job.got), '.'], !job.enabled && 'It is off.'];
+    return [job.description && `${job.description}. `, job.live && [h('a', { href: to('runs', job.live), text: `${job.live} lives` }), '. '], job.next_in_ms != null && ['Next: ', until(num(), job.next_in_ms, job.got), '. '], job.enabled === false && 'It is off.', job.unreadable];
   }
-  const still = () => once(about, [job.hash, job.loaded, job.missed, job.skipped, job.waits], () => {
+  const still = () => once(about, [job.hash, job.loaded, job.missed, job.skipped, job.waits, job.unreadable], () => {
+    if (job.unreadable) return put(about, empty('It cannot be read.'));
     put(about, definition(job));
     drawGraph(picture, job.steps);
     steps.show(job.steps);
   });
-  const ask = view.keep(() => Promise.all([get(jobPath(name)), get(jobPath(name, '/next?n=8'))]), ([j, next]) => {
+  const ask = view.keep(async () => {
+    const j = await get(jobPath(name));
+    return [j, j.unreadable ? { items: [] } : await get(jobPath(name, '/next?n=8'))];
+  }, ([j, next]) => {
     job = j;
     if (!runs.el.isConnected) {
       view.head.append(acts);

@@ -15,7 +15,7 @@ const VIEWS = [['', 'List'], ['2', '2 hours'], ['12', '12 hours'], ['48', '2 day
 function streak(runs) {
   const top = Math.max(1, ...runs.map(r => r.took_ms || 0));
   return h('span', { class: 'streak' }, runs.map(r => h('a', { href: to('runs', r.id), class: shade(r.state), tabindex: -1, vars: { '--share': Math.max(0.15, Math.sqrt((r.took_ms || 0) / top)).toFixed(2) },
-    title: `${moment(r.begun_at || r.made_at)}: ${r.state.toLowerCase()}${r.took_ms == null ? '' : ', ' + span(r.took_ms)}`, 'aria-label': r.id })));
+    title: `${r.made_at ? moment(r.begun_at || r.made_at) + ': ' : ''}${r.state.toLowerCase()}${r.took_ms == null ? '' : ', ' + span(r.took_ms)}`, 'aria-label': r.id })));
 }
 
 /* The latest runs by job, the oldest first. */
