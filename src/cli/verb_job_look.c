@@ -738,11 +738,12 @@ const dibs__verb dibs__verb_job_runs = {
     .name = "job runs",
     .operands = "[JOB]",
     .summary = "list runs",
-    .about = "Shows the runs of a job, or of all jobs, job by job: those that "
-             "ended in the order of their ends, those that live by when they "
-             "were made. "
-             "history in the jobs file says how long they are kept. A run whose "
-             "record this release cannot read is UNREADABLE.\n",
+    .about =
+        "Shows the runs of a job, or of all jobs, job by job: those that "
+        "ended in the order of their ends, those that live by when they "
+        "were made. "
+        "history in the jobs file says how long they are kept. A run whose "
+        "record this release cannot read is UNREADABLE.\n",
     .examples = "  dibs job runs nightly --state FAILED\n",
     .exits = "1 there is no such job\n",
     .options = "json",

@@ -23,7 +23,7 @@ typedef struct dibs__board_def {
 typedef struct dibs__board_run_id {
     char *id;
     const char *job; /* of its row, which does not move any more */
-    int64_t at_us; /* its end; while it lives, its making */
+    int64_t at_us;   /* its end; while it lives, its making */
 } dibs__board_run_id;
 
 typedef struct dibs__board_row {

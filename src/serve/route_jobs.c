@@ -281,8 +281,7 @@ static bool has_more_work(dibs__http_exchange *ex, const dibs__board *board,
     return works;
 }
 
-static void
-put_runs(dibsx_json *js, const char *job, const latest_runs *latest)
+static void put_runs(dibsx_json *js, const char *job, const latest_runs *latest)
 {
     dibsx_json_key(js, "runs");
     dibsx_json_open(js, '[');

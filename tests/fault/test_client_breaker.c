@@ -282,8 +282,8 @@ static void note_opened(dibs_breaker *br, dibs_breaker_state state, void *arg)
         atomic_store((atomic_bool *)arg, true);
 }
 
-static bool any_breaker(const char *name, const dibs_breaker_info *info,
-                        void *arg)
+static bool
+any_breaker(const char *name, const dibs_breaker_info *info, void *arg)
 {
     (void)name;
     (void)info;
@@ -305,8 +305,8 @@ static void one_that_only_looks_does_not_listen(void **state)
         assert_int_equal(look(looks).state, DIBS_BREAKER_CLOSED);
     CHECK(DIBS_OK, dibs_breaker_list(w->one, NULL, any_breaker, &listed, err));
     assert_int_equal(listed, 1);
-    told = open_breaker(
-        w->other, DIBS_BREAKER_OPTS(.on_change = note_opened, .arg = &opened));
+    told = open_breaker(w->other, DIBS_BREAKER_OPTS(.on_change = note_opened,
+                                                    .arg = &opened));
     assert_int_equal(look(told).state, DIBS_BREAKER_CLOSED);
     await_steps(w, DIBS__STEP_EAR, 1);
     CHECK(DIBS_OK, dibs_breaker_force(looks, DIBS_BREAKER_OPEN, err));
