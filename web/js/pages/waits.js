@@ -4,7 +4,7 @@
 import { h, put, s } from '../dom.js';
 import { since, span } from '../time.js';
 import { get } from '../api.js';
-import { andMore, button, empty, may, num, page, to, who } from '../parts.js';
+import { andMore, button, empty, many, may, num, page, to, who } from '../parts.js';
 import { askBreak } from './lock.js';
 
 const BOX = { w: 168, h: 44 }, STEP = { x: 236, y: 62 }, MOST = 5;
@@ -140,18 +140,19 @@ export default function waits() {
   const view = page('Waits', { lead: 'Waits for names, and their holders. A circle does not end by itself.' });
   let drawn = '';
   view.keep(() => get('v1/waits?limit=200'), got => {
-    const key = JSON.stringify([got.items.map(r => [r.name, r.holders.map(p => p.fence), r.holder_count, r.waiter_count, r.waiters.map(who)]), got.circles.map(c => c.map(l => l.fence)), innerWidth < 760]);
+    const key = JSON.stringify([got.items.map(r => [r.name, r.holders.map(p => p.fence), r.holder_count, r.waiter_count, r.waiters.map(who)]), got.circles.map(c => c.map(l => l.fence)), got.total, innerWidth < 760]);
     if (key === drawn && view.body.firstChild) return;
     drawn = key;
     const all = groups(makeGraph(got.items)).map(group => ({ group, ...findCircle(group, got.circles), waiting: group.reduce((n, x) => n + x.out.filter(e => e.kind === 'waits').length, 0) }))
       .sort((a, b) => !!b.links - !!a.links || b.waiting - a.waiting);
+    const left = [all.length > GROUPS_MAX && many(all.length - GROUPS_MAX, 'smaller group'), got.total > got.items.length && many(got.total - got.items.length, 'other wanted name')].filter(Boolean).join(' and ');
     const slim = innerWidth < 760, undrawn = got.circles.filter(c => !all.some(a => a.links === c));
     put(view.body, undrawn.map(c => h('section', { class: 'card knot circle', 'aria-label': 'Deadlock' }, h('h2', { text: 'Deadlock' }), story(c, got.items))), !all.length ? h('section', { class: 'card' }, empty('Nobody waits.', 'When a client does, it is drawn here.')) : h('div', { class: 'knots' }, all.slice(0, GROUPS_MAX).map(({ group, ring, links }) =>
       h('section', { class: 'card knot' + (links ? ' circle' : ''), 'aria-label': links ? 'Deadlock' : group.find(n => n.kind === 'name').label },
         links && h('header', {}, h('h2', { text: 'Deadlock' }), h('small', {}, 'for ', since(num(), Math.max(...links.map(l => l.waited_ms)), got.got))),
         links && story(links, got.items), h('div', { class: 'scroll' }, draw(slim && links ? ring : group, ring)),
         slim && links && group.length > ring.length && h('p', { class: 'note', text: `${group.length - ring.length} more stand behind it.` }))),
-    all.length > GROUPS_MAX && h('p', { class: 'note', text: `${all.length - GROUPS_MAX} smaller groups are not drawn; the list of locks has them.` })));
+    left && h('p', { class: 'note' }, `Not drawn: ${left}. `, h('a', { href: '#/locks?state=wanted', text: 'The list of locks has them.' }))));
   }, { every: 2000, kinds: ['locks'] });
   return view;
 }
