@@ -68,8 +68,8 @@ export default function job(name) {
   const buttons = () => once(acts, [!!job.paused, job.unreadable], () => put(acts, may('operate') && !job.unreadable && [button('Run now…', () => askRun(job), 'main'), job.paused ? button('Resume…', () => askResume(job, ask.now)) : button('Pause…', () => askPause(job, ask.now))]));
   function says() {
     const p = job.paused;
-    if (p) return [`Paused by ${p.by}: ${p.reason || 'no reason given'}`, p.until_at && [', until ', when(p.until_at)]];
-    return [job.description && `${job.description}. `, job.live && [h('a', { href: to('runs', job.live), text: `${job.live} lives` }), '. '], job.next_in_ms != null && ['Next: ', until(num(), job.next_in_ms, job.got), '. '], job.enabled === false && 'It is off.', job.unreadable];
+    if (p) return ['Paused by ', h('b', { text: p.by }), ': ', h('span', { text: p.reason || 'no reason given' }), p.until_at && [', until ', when(p.until_at)]];
+    return [job.description && [h('span', { text: job.description }), '. '], job.live && [h('a', { href: to('runs', job.live), text: `${job.live} lives` }), '. '], job.next_in_ms != null && ['Next: ', until(num(), job.next_in_ms, job.got), '. '], job.enabled === false && 'It is off.', job.unreadable];
   }
   const still = () => once(about, [job.hash, job.loaded, job.missed, job.skipped, job.waits, job.unreadable], () => {
     if (job.unreadable) return put(about, empty('It cannot be read.'));

@@ -50,7 +50,7 @@ function timeline(holds) {
 function holderCard(p, row) {
   const bar = leaseBar(), left = h('span');
   const el = h('section', { class: 'card holder' + (p.stale ? ' is-stale' : ''), 'aria-label': `Holder ${who(p)}` },
-    h('header', {}, h('h2', {}, who(p), p.label && h('small', { text: p.label })), pill(p.stale ? 'seems to be gone' : p.mode === 'permits' ? `${p.permits} of ${row.capacity}` : p.mode, p.stale ? 'warn' : '')),
+    h('header', {}, h('h2', {}, h('span', { text: who(p) }), p.label && h('small', { text: p.label })), pill(p.stale ? 'seems to be gone' : p.mode === 'permits' ? `${p.permits} of ${row.capacity}` : p.mode, p.stale ? 'warn' : '')),
     h('div', { class: 'bigbar' }, bar, left),
     p.stale && h('p', { class: 'note', text: `${p.stale}. The lease runs on until its time is over.` }),
     p.claim && h('p', { class: 'note', text: 'It has been offered this and has not taken it up yet.' }),

@@ -94,7 +94,7 @@ function one(name, address) {
     key: m => m.state + m.id + '.' + m.attempts,
     make: m => [h('span', {}, code(m.id), m.priority ? h('small', { text: ` priority ${m.priority}` }) : null), num(m.attempts + (m.lost ? `, ${m.lost} lost` : '')),
       h('span', { class: 'why data', title: Object.entries(m.headers).map(([k, v]) => `${k}=${v}`).join('\n'), text: body(m) }),
-      h('span', { class: 'why' }, m.reason || '–', m.dead_at && [' ', when(m.dead_at)], h('small')),
+      h('span', { class: 'why' }, h('span', { text: m.reason || '–' }), m.dead_at && [' ', when(m.dead_at)], h('small')),
       m.state === 'dead' && may('admin') && button('Redrive…', () => askRedriveOne(queue, m))],
     update: (cells, m) => text(cells[3].firstChild.lastChild, m.due_ms == null ? '' : m.due_ms > 0 ? ` due in ${calm(m.due_ms)}` : ' due now'),
   });

@@ -128,7 +128,7 @@ function draw(group, ring) {
 /* The circle in words, with what an operator may do about it. */
 function story(links, rows) {
   const row = name => rows.find(r => r.name === name);
-  return h('div', { class: 'story' }, links.map(l => h('p', {}, h('b', { text: l.who }), l.label && ` (${l.label})`, ' holds ', h('a', { href: to('locks', l.holds), text: l.holds }), ' and waits for ', h('a', { href: to('locks', l.wants), text: l.wants }), '. ',
+  return h('div', { class: 'story' }, links.map(l => h('p', {}, h('b', { text: l.who }), l.label && [' (', h('span', { text: l.label }), ')'], ' holds ', h('a', { href: to('locks', l.holds), text: l.holds }), ' and waits for ', h('a', { href: to('locks', l.wants), text: l.wants }), '. ',
     may('admin') && button(`Break ${l.holds}…`, () => {
       const holder = row(l.holds)?.holders.find(p => p.fence === l.fence);
       if (holder) askBreak(row(l.holds), holder);
