@@ -1,8 +1,6 @@
 /* audit.js - the trail: what was changed by hand, by whom and why. */
 // SPDX-License-Identifier: MIT
-import { h, put } from '../dom.js';
-import { get, query } from '../api.js';
-import { empty, page, table, to, when } from '../parts.js';
+import { empty, get, h, page, put, query, table, to, when } from '../parts.js';
 
 /* The page of what an entry is about, by its action: 'queue-pause', 'break'. Some things have no page of their own. */
 const PAGES = { queue: 'queues', job: 'jobs', run: 'runs' };

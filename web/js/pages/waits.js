@@ -1,11 +1,8 @@
 /* waits.js - who waits for whom: a picture for each group that hangs together, circles
  * first. */
 // SPDX-License-Identifier: MIT
-import { h, put, s } from '../dom.js';
-import { since, span } from '../time.js';
-import { get } from '../api.js';
-import { andMore, button, empty, many, may, num, page, to, who } from '../parts.js';
-import { askBreak } from './lock.js';
+import { andMore, button, cut, empty, get, h, many, may, num, page, put, s, since, span, to, who } from '../parts.js';
+import { askBreak } from './locks.js';
 
 const BOX = { w: 168, h: 44 }, STEP = { x: 236, y: 62 }, MOST = 5;
 const GROUPS_MAX = 24;
@@ -106,7 +103,6 @@ function curve(e, bend) {
   return { d: `M${ax},${ay} C${mx},${ay} ${mx},${by} ${bx},${by}`, x: mx, y: my - 5 };
 }
 
-const cut = (label, most) => (label.length > most ? label.slice(0, most - 1) + '…' : label);
 let pictures = 0; // names of arrow heads differ from picture to picture
 
 function draw(group, ring) {
