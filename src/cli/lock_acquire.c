@@ -1,30 +1,26 @@
 /* lock_acquire.c - getting the lock, with signals served and people told meanwhile.
  *
  * The main thread sits in dibs__lock_or_set_acquire(). Only when it has to wait is there
- * a second thread, which takes the signals: a fatal one cancels the wait, TSTP
- * stops the process. After a second it says, on a terminal, who is in the way. */
+ * a second thread (signal_wait.h), which after a second says, on a terminal, who is in the
+ * way. */
 /* SPDX-License-Identifier: MIT */
 #include "cli/lock_acquire.h"
 
 #include "base/clock.h"
 #include "base/fail.h"
-#include <errno.h>
+#include "cli/signal_wait.h"
 #include <inttypes.h>
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { TELL_AFTER_MS = 1000, CANCEL_AGAIN_MS = 10 };
+enum { TELL_AFTER_MS = 1000 };
 
 typedef struct waiter {
     dibs_client *cl;
     dibs__lock_or_set *locks;
     const dibs__lock_request *request;
-    sigset_t set; /* the signals served, and the one that ends the thread */
-    dibsx_nsec tell_at; /* when to say who is in the way */
-    _Atomic int fatal;  /* the signal that ends the wait; 0: none */
+    dibs__signal_wait wait;
 } waiter;
 
 static size_t place_of(const dibs_lease_info *info, const char *owner)
@@ -58,43 +54,17 @@ static bool tell_holder(const dibs_lease_info *info, void *arg)
 
 /* Only a help for people, so that a store out of reach is not worth a word:
  * whoever waits hears of that. */
-static void tell_if_due(waiter *w)
+static void tell_people(void *arg)
 {
-    if (dibsx_now() < w->tell_at)
-        return;
-    w->tell_at = DIBSX_NEVER;
+    waiter *w = arg;
+
     (void)!dibs_lease_show(w->cl, dibs__lock_or_set_waiting(w->locks),
                            tell_holder, w, NULL);
 }
 
-static int next_signal(const waiter *w)
+static void cancel_wait(void *arg)
 {
-    int64_t ms = dibsx_wait_ms(w->tell_at, dibsx_now());
-    if (w->fatal)
-        ms = CANCEL_AGAIN_MS;
-    struct timespec span = {(time_t)(ms / 1000), (long)(ms % 1000) * 1000000};
-    return ms < 0 ? sigwaitinfo(&w->set, NULL)
-                  : sigtimedwait(&w->set, NULL, &span);
-}
-
-static void *serve_signals(void *arg)
-{
-    waiter *w = arg;
-    for (;;) {
-        int number = next_signal(w);
-        if (number == SIGRTMIN)
-            return NULL;
-        if (number == SIGTSTP)
-            (void)dibs__signal_stop(false);
-        if (number > 0 && dibs__signal_fatal(number) && !w->fatal)
-            w->fatal = number;
-        /* The wait may not have begun when the signal came: cancel until the
-         * main thread says that it is over. */
-        if (w->fatal)
-            dibs__lock_or_set_cancel(w->locks);
-        else
-            tell_if_due(w);
-    }
+    dibs__lock_or_set_cancel(((waiter *)arg)->locks);
 }
 
 static bool confirmed(const waiter *w)
@@ -114,25 +84,12 @@ static dibs_status acquire_confirmed(waiter *w, dibs_error *err)
         if (rc == DIBS_OK || confirmed(w))
             return DIBS_OK;
         (void)dibs__lock_or_set_release(w->locks, NULL);
-        if (w->fatal || w->request->lock.wait_ms >= 0)
+        if (w->wait.fatal || w->request->lock.wait_ms >= 0)
             return dibsx_fail(err, DIBS_TIMEOUT,
                               "%s was granted, but ended before that could be "
                               "confirmed",
                               w->request->names[0]);
     }
-}
-
-static dibs_status wait_served(waiter *w, dibs_error *err)
-{
-    pthread_t thread;
-    int failed = pthread_create(&thread, NULL, serve_signals, w);
-    if (failed)
-        return dibsx_fail_at(err, DIBS_UNAVAIL, dibsx_errno_name(failed),
-                             "cannot start a thread: %s", strerror(failed));
-    dibs_status rc = acquire_confirmed(w, err);
-    pthread_kill(thread, SIGRTMIN);
-    pthread_join(thread, NULL);
-    return rc;
 }
 
 /* A free lock needs no doorbell. In the statistics, though, a try before the wait
@@ -160,17 +117,19 @@ dibs__cli_acquire(dibs_client *cl, dibs__lock_or_set *locks,
     if (once || (rc != DIBS_BUSY && !away))
         return rc;
 
-    bool talk = !request->quiet && isatty(STDERR_FILENO);
     waiter w = {.cl = cl,
                 .locks = locks,
                 .request = request,
-                .set = sig->served};
-    w.tell_at = talk ? dibsx_after_ms(dibsx_now(), TELL_AFTER_MS) : DIBSX_NEVER;
-    sigaddset(&w.set, SIGRTMIN);
-    sigset_t mask;
-    pthread_sigmask(SIG_BLOCK, &w.set, &mask);
-    rc = wait_served(&w, err);
-    pthread_sigmask(SIG_SETMASK, &mask, NULL);
-    *fatal = w.fatal;
+                .wait = {.cancel = cancel_wait, .arg = &w}};
+    if (!request->quiet && isatty(STDERR_FILENO)) {
+        w.wait.tell = tell_people;
+        w.wait.tell_at = dibsx_after_ms(dibsx_now(), TELL_AFTER_MS);
+    }
+    rc = dibs__signal_wait_begin(&w.wait, sig, err);
+    if (rc != DIBS_OK)
+        return rc;
+    rc = acquire_confirmed(&w, err);
+    dibs__signal_wait_end(&w.wait);
+    *fatal = w.wait.fatal;
     return rc;
 }

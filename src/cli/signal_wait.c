@@ -6,16 +6,33 @@
 #include <string.h>
 #include <time.h>
 
-enum { CANCEL_AGAIN_NS = 10 * 1000 * 1000 };
+enum { CANCEL_AGAIN_MS = 10 };
+
+static int next_signal(const dibs__signal_wait *w)
+{
+    int64_t ms = w->fatal  ? CANCEL_AGAIN_MS
+                 : w->tell ? dibsx_wait_ms(w->tell_at, dibsx_now())
+                           : -1;
+    struct timespec span = {(time_t)(ms / 1000), (long)(ms % 1000) * 1000000};
+
+    return ms < 0 ? sigwaitinfo(&w->set, NULL)
+                  : sigtimedwait(&w->set, NULL, &span);
+}
+
+static void tell_if_due(dibs__signal_wait *w)
+{
+    if (!w->tell || dibsx_now() < w->tell_at)
+        return;
+    w->tell_at = DIBSX_NEVER;
+    w->tell(w->arg);
+}
 
 static void *serve_signals(void *arg)
 {
-    const struct timespec again = {.tv_nsec = CANCEL_AGAIN_NS};
     dibs__signal_wait *w = arg;
 
     for (;;) {
-        int number = w->fatal ? sigtimedwait(&w->set, NULL, &again)
-                              : sigwaitinfo(&w->set, NULL);
+        int number = next_signal(w);
 
         if (number == SIGRTMIN)
             return NULL;
@@ -25,6 +42,8 @@ static void *serve_signals(void *arg)
             w->fatal = number;
         if (w->fatal)
             w->cancel(w->arg);
+        else
+            tell_if_due(w);
     }
 }
 

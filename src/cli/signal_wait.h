@@ -4,6 +4,7 @@
 #ifndef DIBS_CLI_SIGNAL_WAIT_H
 #define DIBS_CLI_SIGNAL_WAIT_H
 
+#include "base/clock.h"
 #include "exec/signals.h"
 
 #include <dibs/types.h>
@@ -13,6 +14,9 @@ typedef struct dibs__signal_wait {
     /* Ends the wait, on the thread of the signals. The wait may not have begun when
      * a signal comes: called again and again until the end. */
     void (*cancel)(void *arg);
+    /* Called at tell_at, on the same thread, if the wait goes on then. NULL: never. */
+    void (*tell)(void *arg);
+    dibsx_nsec tell_at;
     void *arg;
     _Atomic int
         fatal;    /* the first signal that would end the process; 0: none */

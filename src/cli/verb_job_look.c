@@ -147,16 +147,19 @@ static int64_t next_of(const dibs__job_state *state)
     return state->paused ? 0 : state->next_s;
 }
 
-/* The definition, which may be gone or unreadable, and the status. */
+/* The definition, and the status. A definition that is gone or unreadable is NULL; *lacks
+ * says why. */
 static dibs_status
 read_job(dibs__open_board *ob, const dibs__job_state *state, dibs__job **job,
-         const char **status, dibs_error *err)
+         const char **status, dibs_error *lacks, dibs_error *err)
 {
     dibs_status rc =
-        dibs__board_job(&ob->board, state->job, state->hash, job, err);
+        dibs__board_job(&ob->board, state->job, state->hash, job, lacks);
 
     if (rc == DIBS_OK || rc == DIBS_NOTFOUND || rc == DIBS_INVALID)
         rc = find_status(ob, state, *job, status, err);
+    else
+        *err = *lacks;
     if (rc != DIBS_OK) {
         dibs__job_free(*job);
         *job = NULL;
@@ -222,7 +225,7 @@ static int list_job(const dibs__command *cmd, dibs__open_board *ob,
 {
     sheet *sh = arg;
     dibs__job *job = NULL;
-    dibs_error err = {0};
+    dibs_error err = {0}, lacks;
     const char *status = NULL;
     bool wanted = !dibs__opt_flag(cmd, "failing");
     dibs_status rc = DIBS_OK;
@@ -230,7 +233,7 @@ static int list_job(const dibs__command *cmd, dibs__open_board *ob,
     if (!wanted)
         rc = each_newest(ob, state->job, note_failure, &wanted, &err);
     if (rc == DIBS_OK && wanted)
-        rc = read_job(ob, state, &job, &status, &err);
+        rc = read_job(ob, state, &job, &status, &lacks, &err);
     if (rc != DIBS_OK)
         return dibs__cli_fail(cmd, &err);
     if (wanted && is_wanted(cmd, state, status)) {
@@ -267,6 +270,8 @@ static int list_jobs(const dibs__command *cmd)
 
 /* ---- runs */
 
+enum { RUN_COLUMNS = 6 };
+
 static void row_of_run(dibs__table *table, const dibs__run *run)
 {
     char begun[DIBS__MOMENT_SIZE + 1], ended[DIBS__MOMENT_SIZE + 1];
@@ -279,6 +284,22 @@ static void row_of_run(dibs__table *table, const dibs__run *run)
     dibs__table_cell(table, dibs__cause_name(run->cause));
     dibs__table_cell(table, begun);
     dibs__table_cell(table, ended);
+}
+
+/* A record that another release wrote, or that is damaged, hides no other run. */
+static void
+put_unreadable(sheet *sh, const char *id, const char *job, const char *why)
+{
+    if (sh->json) {
+        dibsx_json_open(&sh->report.js, '{');
+        dibs__run_json_unreadable(&sh->report.js, id, job, why);
+        dibsx_json_close(&sh->report.js, '}');
+        return;
+    }
+    dibs__table_cell(&sh->table, id);
+    dibs__table_cell(&sh->table, DIBS__RUN_UNREADABLE);
+    for (size_t i = 2; i < RUN_COLUMNS; i++)
+        dibs__table_cell(&sh->table, "-");
 }
 
 static int put_run(const dibs__command *cmd, dibs__open_board *ob,
@@ -299,19 +320,21 @@ static int put_run(const dibs__command *cmd, dibs__open_board *ob,
 }
 
 static int show_ids(const dibs__command *cmd, dibs__open_board *ob,
-                    id_ring *ring, sheet *sh)
+                    const char *job, id_ring *ring, sheet *sh)
 {
     size_t count = ring->count < ring->room ? ring->count : ring->room;
     int code = 0;
 
     for (size_t i = ring->count - count; i < ring->count && !code; i++) {
+        const char *id = ring->at[i % ring->room];
         dibs__run run;
         dibs_error err = {0};
-        dibs_status rc =
-            dibs__board_run(&ob->board, ring->at[i % ring->room], &run, &err);
+        dibs_status rc = dibs__board_run(&ob->board, id, &run, &err);
 
         /* Its history may have been cut off meanwhile. */
-        if (rc != DIBS_OK && rc != DIBS_NOTFOUND)
+        if (rc == DIBS_INVALID && !sh->run_state)
+            put_unreadable(sh, id, job, err.message);
+        else if (rc != DIBS_OK && rc != DIBS_NOTFOUND && rc != DIBS_INVALID)
             code = dibs__cli_fail(cmd, &err);
         else if (rc == DIBS_OK &&
                  (!sh->run_state ||
@@ -335,15 +358,15 @@ static int runs_of_job(const dibs__command *cmd, dibs__open_board *ob,
     if (collect_ids(ob, state->job, &ring, &err) != DIBS_OK)
         code = dibs__cli_fail(cmd, &err);
     else
-        code = show_ids(cmd, ob, &ring, arg);
+        code = show_ids(cmd, ob, state->job, &ring, arg);
     dibsx_free(ring.at);
     return code;
 }
 
 static int list_runs(const dibs__command *cmd)
 {
-    static const char *const heads[] = {"RUN",   "STATE", "REASON",
-                                        "CAUSE", "BEGUN", "ENDED"};
+    static const char *const heads[RUN_COLUMNS] = {"RUN",   "STATE", "REASON",
+                                                   "CAUSE", "BEGUN", "ENDED"};
     const char *name =
         dibs__operand_count(cmd) > 0 ? dibs__operands(cmd)[0] : NULL;
     dibs__job_state state;
@@ -356,7 +379,7 @@ static int list_runs(const dibs__command *cmd)
         dibs__board_state(&ob.board, name, &state, &err) != DIBS_OK)
         code = dibs__cli_fail(cmd, &err);
     if (!code) {
-        begin_sheet(&sh, cmd, "runs", 6, heads);
+        begin_sheet(&sh, cmd, "runs", RUN_COLUMNS, heads);
         sh.run_state = dibs__opt_text(cmd, "state");
         code = name ? runs_of_job(cmd, &ob, &state, &sh)
                     : dibs__board_each(cmd, &ob, NULL, runs_of_job, &sh);
@@ -468,25 +491,26 @@ static int print_found(const dibs__command *cmd, dibs__open_board *ob,
     return code;
 }
 
+/* Without a run, or one that can be read, *err says why. */
 static int show_run(const dibs__command *cmd, dibs__open_board *ob,
-                    const char *id, bool *found)
+                    const char *id, bool *found, dibs_error *err)
 {
     dibs__run run;
-    dibs_error err = {0};
-    dibs_status rc = dibs__board_run(&ob->board, id, &run, &err);
+    dibs_status rc = dibs__board_run(&ob->board, id, &run, err);
     int code = 0;
 
     *found = rc == DIBS_OK;
     if (rc == DIBS_OK)
         code = print_found(cmd, ob, &run);
     else if (rc != DIBS_NOTFOUND && rc != DIBS_INVALID)
-        code = dibs__cli_fail(cmd, &err);
+        code = dibs__cli_fail(cmd, err);
     dibs__run_fini(&run);
     return code;
 }
 
+/* `lacks` is why there is no definition. */
 static void print_job(const dibs__job_state *state, const dibs__job *job,
-                      const char *status)
+                      const char *status, const char *lacks)
 {
     char next[DIBS__MOMENT_SIZE + 1];
 
@@ -514,21 +538,24 @@ static void print_job(const dibs__job_state *state, const dibs__job *job,
            state->missed, state->merged, state->skipped);
     for (size_t i = 0; job && i < job->step_count; i++)
         printf("step    %s\n", job->steps[i].name);
+    if (!job)
+        printf("note    %s\n", lacks);
 }
 
 static int show_job(const dibs__command *cmd, const dibs__job_state *state,
-                    const dibs__job *job, const char *status)
+                    const dibs__job *job, const char *status, const char *lacks)
 {
     dibs__report report;
 
     if (!dibs__opt_flag(cmd, "json")) {
-        print_job(state, job, status);
+        print_job(state, job, status, lacks);
         return dibs__out_done();
     }
     dibs__report_begin(&report);
     dibsx_json_key(&report.js, "job");
     dibsx_json_open(&report.js, '{');
     json_state(&report.js, state, job, status);
+    dibsx_json_pair_text(&report.js, "unreadable", job ? NULL : lacks);
     dibsx_json_key(&report.js, "steps");
     dibsx_json_open(&report.js, '[');
     for (size_t i = 0; job && i < job->step_count; i++)
@@ -538,33 +565,43 @@ static int show_job(const dibs__command *cmd, const dibs__job_state *state,
     return dibs__report_end(&report);
 }
 
-static int show_one(const dibs__command *cmd)
+/* `run_err` is why there is no run of that name. */
+static int show_job_of(const dibs__command *cmd, dibs__open_board *ob,
+                       const char *name, const dibs_error *run_err)
 {
-    const char *name = dibs__operands(cmd)[0], *status = NULL;
+    const char *status = NULL;
     dibs__job_state state;
     dibs__job *job = NULL;
+    dibs_error err = {0}, lacks = {0};
+    dibs_status rc = dibs__board_state(&ob->board, name, &state, &err);
+    int code;
+
+    if (rc != DIBS_OK && run_err->status == DIBS_INVALID)
+        return dibs__cli_fail(cmd, run_err);
+    if (rc == DIBS_NOTFOUND)
+        (void)dibsx_fail(&err, rc,
+                         "there is no job and no run %s on the board %s", name,
+                         ob->board.name);
+    if (rc == DIBS_OK)
+        rc = read_job(ob, &state, &job, &status, &lacks, &err);
+    code = rc == DIBS_OK ? show_job(cmd, &state, job, status, lacks.message)
+                         : dibs__cli_fail(cmd, &err);
+    dibs__job_free(job);
+    return code;
+}
+
+static int show_one(const dibs__command *cmd)
+{
+    const char *name = dibs__operands(cmd)[0];
     dibs__open_board ob;
     dibs_error err = {0};
     bool found = false;
     int code = dibs__board_open(cmd, &ob);
 
     if (!code)
-        code = show_run(cmd, &ob, name, &found);
-    if (!code && !found) {
-        dibs_status rc = dibs__board_state(&ob.board, name, &state, &err);
-
-        if (rc == DIBS_OK)
-            rc = dibs__board_job(&ob.board, name, state.hash, &job, &err);
-        if (rc == DIBS_NOTFOUND && !job)
-            (void)dibsx_fail(&err, rc,
-                             "there is no job and no run %s on the board %s",
-                             name, ob.board.name);
-        if (rc == DIBS_OK)
-            rc = find_status(&ob, &state, job, &status, &err);
-        code = rc == DIBS_OK ? show_job(cmd, &state, job, status)
-                             : dibs__cli_fail(cmd, &err);
-        dibs__job_free(job);
-    }
+        code = show_run(cmd, &ob, name, &found, &err);
+    if (!code && !found)
+        code = show_job_of(cmd, &ob, name, &err);
     dibs__board_close(&ob);
     return code;
 }
@@ -701,10 +738,12 @@ const dibs__verb dibs__verb_job_runs = {
     .name = "job runs",
     .operands = "[JOB]",
     .summary = "list runs",
-    .about = "Shows the runs of a job, or of all jobs, job by job: those that "
-             "ended in the order of their ends, those that live by when they "
-             "were made. "
-             "history in the jobs file says how long they are kept.\n",
+    .about =
+        "Shows the runs of a job, or of all jobs, job by job: those that "
+        "ended in the order of their ends, those that live by when they "
+        "were made. "
+        "history in the jobs file says how long they are kept. A run whose "
+        "record this release cannot read is UNREADABLE.\n",
     .examples = "  dibs job runs nightly --state FAILED\n",
     .exits = "1 there is no such job\n",
     .options = "json",

@@ -306,10 +306,9 @@ static void fill_info(const dibs_breaker *br, dibs_breaker_info *out)
         out->state = DIBS_BREAKER_HALF_OPEN;
 }
 
-/* The store may be away: *out is what this client knows then. A handle that is freed next
- * does not stay, and needs no ear. */
+/* The store may be away: *out is what this client knows then. */
 static dibs_status
-ask_store(dibs_breaker *br, bool stays, dibs_breaker_info *out, dibs_error *err)
+ask_store(dibs_breaker *br, dibs_breaker_info *out, dibs_error *err)
 {
     dibs_status rc = DIBS_OK;
 
@@ -324,8 +323,7 @@ ask_store(dibs_breaker *br, bool stays, dibs_breaker_info *out, dibs_error *err)
         rc = DIBS_OK;
     }
     fill_info(br, out);
-    if (stays)
-        dibs__breaker_arrange(br);
+    dibs__breaker_arrange(br);
     dibs__handle_end(&br->handle);
     pthread_mutex_unlock(&br->cl->mutex);
     return rc;
@@ -343,7 +341,7 @@ dibs_breaker_get(dibs_breaker *br, dibs_breaker_info *out, dibs_error *err)
         return dibsx_fail(err, DIBS_INVALID, "the breaker is NULL");
     rc = dibs__client_usable(br->cl, err);
     if (rc == DIBS_OK)
-        (void)ask_store(br, true, out, &why);
+        (void)ask_store(br, out, &why);
     return rc;
 }
 
@@ -369,7 +367,7 @@ static bool list_value(const dibs_state_item *item, void *arg)
         return true;
     }
     if (li->rc == DIBS_OK)
-        li->rc = ask_store(br, false, &info, &why);
+        li->rc = ask_store(br, &info, &why);
     dibs_breaker_free(br);
     if (li->rc != DIBS_OK && li->err)
         *li->err = why;

@@ -55,7 +55,8 @@ typedef struct dibs__breaker {
     uint32_t mark;
     dibsx_prng prng;
 
-    _Atomic uint64_t word;     /* gen * 2 + 1 when calls pass at once */
+    _Atomic uint64_t word;     /* gen * 2 + 1 when calls pass at once; the first
+                                  never does, for the handle begins to listen */
     _Atomic dibsx_nsec ask_at; /* else: before this, calls are refused */
     struct {
         _Atomic int64_t good;

@@ -36,7 +36,8 @@ bool dibs__breaker_passes(const dibs__breaker *br)
 
 static void publish(dibs__breaker *br, dibsx_nsec now)
 {
-    bool at_once = dibs__breaker_passes(br) && br->ramp_until <= now;
+    bool at_once =
+        br->called && dibs__breaker_passes(br) && br->ramp_until <= now;
 
     atomic_store_explicit(&br->word, br->gen * 2 + at_once,
                           memory_order_release);
@@ -116,7 +117,7 @@ static void collect(dibs__breaker *br, dibsx_nsec now)
 
     if (good == 0)
         return;
-    br->active = br->called = true;
+    br->active = true;
     add_to_window(br, good, 0, 0, now, &sums);
     if (br->state == DIBS__BREAKER_CLOSED)
         br->good += good;
@@ -200,7 +201,7 @@ static void count_call(dibs__breaker *br, bool good, bool slow, dibsx_nsec now)
     dibs__sums sums;
 
     collect(br, now);
-    br->active = br->called = true;
+    br->active = true;
     add_to_window(br, good, !good, slow, now, &sums);
     if (br->state == DIBS__BREAKER_CLOSED) {
         br->good += good;
@@ -304,7 +305,10 @@ dibs__enter_todo
 dibs__breaker_enter(dibs__breaker *br, dibsx_nsec now, dibs__breaker_pass *pass)
 {
     *pass = (dibs__breaker_pass){.gen = br->gen};
-    br->called = true;
+    if (!br->called) {
+        br->called = true;
+        publish(br, now);
+    }
     drop_ended(br, now);
     if (!br->known)
         return DIBS__ENTER_LOOK;

@@ -387,6 +387,9 @@ void dibs__breaker_arrange(dibs_breaker *br)
     publish_refusal(br);
     if (br->ordered || br->ending || cl->closing)
         return;
+    /* One that only looks asks the store each time, and has nothing to do between. */
+    if (!br->machine.called && !br->on_change)
+        return;
     if (dibs__breaker_public(&br->machine) != br->said)
         at = now;
     if (at <= now)

@@ -194,11 +194,18 @@ static dibs_status read_job(const dibs__board *board, const char *job,
                             const char *hash, dibs__job **out, dibs_error *err)
 {
     dibs_value value;
+    dibs_error why = {.status = DIBS_OK};
     dibs_status rc = read_definition(board, job, hash, &value, err);
 
     *out = NULL;
     if (rc == DIBS_OK)
-        rc = dibs__job_from_json(value.data, value.len, out, err);
+        rc = dibs__job_from_json(value.data, value.len, out, &why);
+    if (rc == DIBS_INVALID)
+        (void)dibsx_fail(err, rc,
+                         "the definition %s of the job %s cannot be read: %s",
+                         hash, job, why.message);
+    else if (why.status != DIBS_OK)
+        (void)dibsx_fail(err, rc, "%s", why.message);
     dibs_value_free(&value);
     return rc;
 }

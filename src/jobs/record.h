@@ -13,7 +13,11 @@
 #define DIBS_JOBS_RECORD_H
 
 #include "base/buf.h"
+#include "base/json.h"
 #include "jobs/run_step.h"
+
+/* The state of a run whose record cannot be read, in lists. */
+#define DIBS__RUN_UNREADABLE "UNREADABLE"
 
 enum { DIBS__TICK_TEXT_SIZE = 33 };
 
@@ -89,6 +93,11 @@ DIBS_MUST_CHECK dibs_status dibs__run_read(dibs__run *run, const char *id,
 
 /* Appends the JSON form; the buffer's maximum bounds it. */
 void dibs__run_write(const dibs__run *run, dibsx_buf *out);
+
+/* The members of an object for a run whose record cannot be read: lists show it between the
+ * others. `why` is the reason. */
+void dibs__run_json_unreadable(dibsx_json *js, const char *id, const char *job,
+                               const char *why);
 
 /* Whether the record, which grows while the run goes on, has room to its end. Results do
  * not count: those that do not fit are dropped. INVALID: its params are too long; NOMEM. */

@@ -252,32 +252,50 @@ read_attempts(dibs__run *run, const dibsx_json_node *list, dibs_error *err)
     return DIBS_OK;
 }
 
+void dibs__run_json_unreadable(dibsx_json *js, const char *id, const char *job,
+                               const char *why)
+{
+    dibsx_json_pair_text(js, "id", id);
+    dibsx_json_pair_text(js, "job", job);
+    dibsx_json_pair_text(js, "state", DIBS__RUN_UNREADABLE);
+    dibsx_json_pair_text(js, "reason", why);
+    dibsx_json_key(js, "params");
+    dibsx_json_open(js, '{');
+    dibsx_json_close(js, '}');
+    dibsx_json_key(js, "steps");
+    dibsx_json_open(js, '[');
+    dibsx_json_close(js, ']');
+}
+
 dibs_status dibs__run_read(dibs__run *run, const char *id, const void *json,
                            size_t len, dibs_error *err)
 {
     dibsx_json_doc doc = {0};
+    dibs_error why = {0};
     const char *flaw;
     dibs_status rc;
 
     dibs__run_init(run, id);
-    rc = dibsx_json_read(json, len, &doc, err);
+    rc = dibsx_json_read(json, len, &doc, &why);
     if (rc == DIBS_OK)
         rc = dibs__fields_read(doc.root, run_fields, COUNT(run_fields), run,
-                               err);
+                               &why);
     if (rc == DIBS_OK)
-        rc = read_params(run, dibsx_json_get(doc.root, "params"), err);
+        rc = read_params(run, dibsx_json_get(doc.root, "params"), &why);
     if (rc == DIBS_OK)
-        rc = read_steps(run, dibsx_json_get(doc.root, "steps"), err);
+        rc = read_steps(run, dibsx_json_get(doc.root, "steps"), &why);
     if (rc == DIBS_OK)
-        rc = read_attempts(run, dibsx_json_get(doc.root, "attempts"), err);
+        rc = read_attempts(run, dibsx_json_get(doc.root, "attempts"), &why);
     flaw = rc == DIBS_OK ? dibs__run_flaw(run) : NULL;
     if (flaw)
-        rc = dibsx_fail(err, DIBS_INVALID, "the run %s has no valid record: %s",
-                        id, flaw);
+        rc = dibsx_fail(&why, DIBS_INVALID, "%s", flaw);
     dibsx_json_doc_fini(&doc);
-    if (rc != DIBS_OK) {
-        dibs__run_fini(run);
-        dibs__run_init(run, id);
-    }
-    return rc;
+    if (rc == DIBS_OK)
+        return DIBS_OK;
+    dibs__run_fini(run);
+    dibs__run_init(run, id);
+    return rc == DIBS_INVALID
+               ? dibsx_fail(err, rc, "the run %s has no valid record: %s", id,
+                            why.message)
+               : dibsx_fail(err, rc, "%s", why.message);
 }

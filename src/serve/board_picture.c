@@ -225,6 +225,7 @@ static bool add_run(const dibs_index_entry *entry, void *arg)
         return false;
     run = &row->runs[row->run_count];
     run->id = dibsx_strdup(entry->member);
+    run->job = row->state.job;
     run->at_us = entry->at;
     row->run_count += run->id != NULL;
     return run->id != NULL;

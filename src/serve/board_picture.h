@@ -22,7 +22,8 @@ typedef struct dibs__board_def {
 /* A member of the index of a job's runs. */
 typedef struct dibs__board_run_id {
     char *id;
-    int64_t at_us; /* its end; while it lives, its making */
+    const char *job; /* of its row, which does not move any more */
+    int64_t at_us;   /* its end; while it lives, its making */
 } dibs__board_run_id;
 
 typedef struct dibs__board_row {

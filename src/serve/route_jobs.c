@@ -191,11 +191,12 @@ void dibs__serve_get_jobs(dibs__http_exchange *ex)
 
 /* ---- one job */
 
-/* The state and the definition as the store has them now. False after an answer. The
- * caller ends the row with drop_row(). */
+/* The state and the definition as the store has them now. A definition that is gone or
+ * unreadable is NULL; *lacks says why, or is NULL for a caller that needs it. False after
+ * an answer. */
 static bool
 read_row(dibs__http_exchange *ex, const dibs__board *board, const char *name,
-         dibs__board_row *row, dibs__board_def *def)
+         dibs__board_row *row, dibs__board_def *def, dibs_error *lacks)
 {
     dibs_error err = {0};
     dibs_status rc = dibs__board_state(board, name, &row->state, &err);
@@ -205,8 +206,13 @@ read_row(dibs__http_exchange *ex, const dibs__board *board, const char *name,
                         "the job %s is in no set any more; load a file that "
                         "has it",
                         name);
-    if (rc == DIBS_OK)
+    if (rc == DIBS_OK) {
         rc = dibs__board_job(board, name, row->state.hash, &def->job, &err);
+        if (lacks && (rc == DIBS_NOTFOUND || rc == DIBS_INVALID)) {
+            *lacks = err;
+            rc = DIBS_OK;
+        }
+    }
     row->def = def;
     if (rc != DIBS_OK)
         (void)dibs__serve_fail(ex, &err);
@@ -216,6 +222,7 @@ read_row(dibs__http_exchange *ex, const dibs__board *board, const char *name,
 /* The latest runs of a job, the newest first. */
 typedef struct latest_runs {
     dibs__run at[RUNS_SHOWN];
+    dibs_error lacks[RUNS_SHOWN]; /* why a record cannot be read, or none */
     size_t count;
 } latest_runs;
 
@@ -228,15 +235,17 @@ read_latest(const dibs__board *board, const dibs__board_row *row,
 
     for (size_t i = 0; rc == DIBS_OK && i < RUNS_SHOWN && i < row->run_count;
          i++) {
+        const char *id = row->runs[row->run_count - 1 - i].id;
         dibs__run *run = &latest->at[latest->count];
 
-        rc = dibs__board_run(board, row->runs[row->run_count - 1 - i].id, run,
-                             err);
-        if (rc == DIBS_OK)
+        rc = dibs__board_run(board, id, run, err);
+        if (rc == DIBS_INVALID)
+            latest->lacks[latest->count] = *err;
+        if (rc == DIBS_OK || rc == DIBS_INVALID)
             latest->count++;
         else
             dibs__run_fini(run);
-        if (rc == DIBS_NOTFOUND)
+        if (rc == DIBS_NOTFOUND || rc == DIBS_INVALID)
             rc = DIBS_OK;
     }
     return rc;
@@ -272,13 +281,17 @@ static bool has_more_work(dibs__http_exchange *ex, const dibs__board *board,
     return works;
 }
 
-static void put_runs(dibsx_json *js, const latest_runs *latest)
+static void put_runs(dibsx_json *js, const char *job, const latest_runs *latest)
 {
     dibsx_json_key(js, "runs");
     dibsx_json_open(js, '[');
     for (size_t i = 0; i < latest->count; i++) {
         dibsx_json_open(js, '{');
-        dibs__run_row_json(js, &latest->at[i], NULL, false);
+        if (latest->lacks[i].status == DIBS_OK)
+            dibs__run_row_json(js, &latest->at[i], NULL, false);
+        else
+            dibs__run_json_unreadable(js, latest->at[i].id, job,
+                                      latest->lacks[i].message);
         dibsx_json_close(js, '}');
     }
     dibsx_json_close(js, ']');
@@ -307,13 +320,13 @@ void dibs__serve_get_job(dibs__http_exchange *ex)
     dibs__board_def def = {.job = NULL};
     dibs__board_row row = {.run_count = 0};
     dibs__board board;
-    dibs_error err = {0};
+    dibs_error err = {0}, lacks = {0};
     latest_runs *latest;
     int64_t now_us = 0;
     dibs_status rc;
 
     if (!dibs__serve_ask_board(ex, &board) ||
-        !read_row(ex, &board, dibs__http_param(ex, "job"), &row, &def))
+        !read_row(ex, &board, dibs__http_param(ex, "job"), &row, &def, &lacks))
         return;
     latest = dibsx_zalloc(sizeof(*latest));
     rc = latest ? dibs__board_row_read_runs(&board, &row, 1, &now_us, &err)
@@ -325,9 +338,11 @@ void dibs__serve_get_job(dibs__http_exchange *ex)
 
         row.works = has_work(latest) || has_more_work(ex, &board, &row);
         dibs__job_row_json(js, &row, now_us);
-        dibs__job_definition_json(js, def.job);
+        dibsx_json_pair_text(js, "unreadable", def.job ? NULL : lacks.message);
+        if (def.job)
+            dibs__job_definition_json(js, def.job);
         put_set(js, &board, row.state.set);
-        put_runs(js, latest);
+        put_runs(js, row.state.job, latest);
     } else {
         (void)dibs__serve_fail(ex, &err);
     }
@@ -387,7 +402,7 @@ void dibs__serve_get_next(dibs__http_exchange *ex)
 
     if (!dibs__serve_ask_query(ex, "n", 1, TICKS_MAX, &n) ||
         !dibs__serve_ask_board(ex, &board) ||
-        !read_row(ex, &board, dibs__http_param(ex, "job"), &row, &def))
+        !read_row(ex, &board, dibs__http_param(ex, "job"), &row, &def, NULL))
         return;
     rc = dibs__zone_open(def.job->zone, &zone, &err);
     if (rc == DIBS_OK && tz) {

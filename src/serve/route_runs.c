@@ -149,17 +149,25 @@ typedef struct page {
     size_t at; /* ids that were dealt with */
 } page;
 
-/* A record that is gone, or that another program wrote badly, is left out. */
-static void put_value(page *pg, const char *id, const dibs_value *value)
+/* A record that is gone is left out. One that cannot be read is named where any state is
+ * asked for. */
+static void
+put_value(page *pg, const dibs__board_run_id *id, const dibs_value *value)
 {
     dibs__run run;
+    dibs_error err = {0};
+    dibs_status rc = DIBS_NOTFOUND;
 
-    dibs__run_init(&run, id);
-    if (value->version != 0 &&
-        dibs__run_read(&run, id, value->data, value->len, NULL) == DIBS_OK &&
-        is_shown(pg->list, &run)) {
+    dibs__run_init(&run, id->id);
+    if (value->version != 0)
+        rc = dibs__run_read(&run, id->id, value->data, value->len, &err);
+    if (rc == DIBS_OK ? is_shown(pg->list, &run)
+                      : rc == DIBS_INVALID && !*pg->list->state) {
         dibsx_json_open(pg->js, '{');
-        dibs__run_row_json(pg->js, &run, NULL, false);
+        if (rc == DIBS_OK)
+            dibs__run_row_json(pg->js, &run, NULL, false);
+        else
+            dibs__run_json_unreadable(pg->js, id->id, id->job, err.message);
         dibsx_json_close(pg->js, '}');
         pg->shown++;
     }
@@ -188,7 +196,7 @@ put_runs(page *pg, const dibs__board_picture *picture,
         rc = dibs__run_fetch(&picture->board, ids + first, n, values, err);
         for (size_t i = 0; rc == DIBS_OK && i < n; i++) {
             if (!is_full(pg)) {
-                put_value(pg, ids[first + i]->id, &values[i]);
+                put_value(pg, ids[first + i], &values[i]);
                 pg->at++;
             }
             dibs_value_free(&values[i]);

@@ -180,6 +180,33 @@ class Runs(Jobs):
         (told,) = self.json("job", "wait", run, "--json", code=125)["runs"]
         self.assertEqual(told["id"], run)
 
+    def test_a_run_that_cannot_be_read_is_named_between_the_others(self):
+        runs = [self.start("report", "--id", name) for name in ("one", "two", "three")] + [self.start("nightly")]
+        self.ok("state", "set", f"job/{{main}}/run/{runs[1]}", '{"state":"ODD"}')
+        told = self.json("job", "runs", "--json")["runs"]
+        self.assertEqual(sorted((one["id"], one["job"], one["state"]) for one in told), sorted(
+            (run, run.partition(".")[0], "UNREADABLE" if run == runs[1] else "QUEUED") for run in runs))
+        (odd,) = [one for one in told if one["state"] == "UNREADABLE"]
+        self.assertIn("no valid record: \"state\"", odd["reason"])
+        self.assertEqual((odd["params"], odd["steps"]), ({}, []))
+        self.assertRegex(self.ok("job", "runs", "report"), r"(?m)^report\.two +UNREADABLE +- +- +- +-$")
+        self.assertEqual(len(self.ok("job", "runs", "report").splitlines()), 4)
+        self.assertEqual(len(self.json("job", "runs", "--state", "QUEUED", "--json")["runs"]), 3)
+        self.assertIn("report.two has no valid record", self.fails(64, "job", "show", runs[1]))
+
+    def test_a_job_whose_definition_cannot_be_read_is_shown(self):
+        self.ok("job", "pause", "nightly", "--note", "until then")
+        definition = f"job/{{main}}/def/nightly/{self.job('nightly')['hash']}"
+        self.assertIsNone(self.job("nightly")["unreadable"])
+        self.ok("state", "set", definition, '{"new":1}')
+        shown = self.job("nightly")
+        self.assertEqual((shown["status"], shown["note"], shown["zone"], shown["steps"]), ("paused", "until then", None, []))
+        self.assertIn("of the job nightly cannot be read: ", shown["unreadable"])
+        self.assertRegex(self.ok("job", "show", "nightly"), r"(?m)^note    the definition \w+ of the job nightly cannot be read: .")
+        self.ok("state", "del", definition)
+        self.assertIn("the store has no definition", self.ok("job", "show", "nightly"))
+        self.assertIn("no job and no run none", self.fails(1, "job", "show", "none"))
+
     def test_a_batch_has_so_many_members(self):
         runs = [self.start("report", "--batch", "b1", "--id", "one"),
                 self.start("report", "--batch", "b1", "--of", "2")]

@@ -153,6 +153,34 @@ class Jobs(ServeCase):
         self.assert_problem(self.daemon.get("/v1/jobs/none"), 404, "notfound")
         self.assert_problem(self.daemon.post("/v1/jobs/none/run"), 404, "notfound")
 
+    def test_what_cannot_be_read_hides_no_run(self):
+        path = self.daemon.folder + "/odd.yaml"
+        with open(path, "w", encoding="utf-8") as file:
+            file.write("board: odd\njobs: {some: {concurrency: allow, run: [x]}}\n")
+        self.daemon.dibs("job", "load", path)
+        runs = [self.daemon.dibs("job", "start", "-b", "odd", "some", "--id", name).stdout.strip() for name in ("a", "b", "c")]
+        self.daemon.dibs("state", "set", f"job/{{odd}}/run/{runs[1]}", '{"state":"ODD"}')
+        states = dict(zip(runs, ("QUEUED", "UNREADABLE", "QUEUED")))
+        for answer in (self.daemon.get("/v1/runs", query={"board": "odd"}).json["items"],
+                       self.daemon.get("/v1/jobs/some", query={"board": "odd"}).json["runs"]):
+            self.assertEqual({run["id"]: run["state"] for run in answer}, states)
+            (odd,) = [run for run in answer if run["id"] == runs[1]]
+            self.assertEqual((odd["job"], odd["steps"], odd["params"]), ("some", [], {}))
+            self.assertIn("some.b has no valid record: ", odd["reason"])
+        live = self.daemon.get("/v1/runs", query={"board": "odd", "state": "live"}).json["items"]
+        self.assertEqual(sorted(run["id"] for run in live), [runs[0], runs[2]])
+        self.assertIn("some.b has no valid record", self.daemon.get("/v1/runs/some.b", query={"board": "odd"}).json["detail"])
+        # The same of a definition.
+        job = self.daemon.get("/v1/jobs/some", query={"board": "odd"}).json
+        self.assertIsNone(job["unreadable"])
+        self.daemon.dibs("state", "set", f"job/{{odd}}/def/some/{job['hash']}", '{"new":1}')
+        bare = self.daemon.get("/v1/jobs/some", query={"board": "odd"})
+        self.assertEqual(bare.status, 200, bare.text)
+        self.assertIn("of the job some cannot be read: ", bare.json["unreadable"])
+        self.assertEqual((bare.json["set"], len(bare.json["runs"])), (job["set"], 3))
+        self.assertNotIn("steps", bare.json)
+        self.assert_problem(self.daemon.get("/v1/jobs/some/next", query={"board": "odd"}), 400, "invalid")
+
     def test_values_of_the_engine_are_not_shown(self):
         key = self.daemon.get("/v1/state", query={"prefix": "job/{main}/"}).json["items"][0]["key"]
         path = "/v1/state/" + quote(key, safe="")

@@ -435,6 +435,10 @@ static void one_that_only_looks_decides_nothing(void **state)
     assert_int_equal(next_after(&br, "open", 1, 0), DIBS__BREAKER_PUT);
     open_machine(&br);
     assert_int_not_equal(next_after(&br, "closed", 0, 1), DIBS__BREAKER_PUT);
+    /* Its first call does not pass by the word alone. */
+    assert_false(dibs__breaker_enter_at_once(&br, &pass.gen));
+    assert_int_equal(dibs__breaker_enter(&br, START, &pass), DIBS__ENTER_PASS);
+    assert_true(dibs__breaker_enter_at_once(&br, &pass.gen));
     assert_true(dibs__breaker_good_at_once(&br, br.gen, 0));
     assert_true(dibs__breaker_pending(&br, START));
     assert_int_equal(next_after(&br, "closed", 1, 1), DIBS__BREAKER_PUT);

@@ -10,11 +10,12 @@ enum { MANY = 30000, READS = 100 };
 
 static char ids_of_a[][3] = {"a1", "a2", "a3", "a4"},
             ids_of_b[][3] = {"b1", "b2"};
-static dibs__board_run_id few[] = {{ids_of_a[0], 10},
-                                   {ids_of_a[1], 20},
-                                   {ids_of_a[2], 30},
-                                   {ids_of_a[3], 40}};
-static dibs__board_run_id more[] = {{ids_of_b[0], 25}, {ids_of_b[1], 35}};
+static dibs__board_run_id few[] = {{.id = ids_of_a[0], .at_us = 10},
+                                   {.id = ids_of_a[1], .at_us = 20},
+                                   {.id = ids_of_a[2], .at_us = 30},
+                                   {.id = ids_of_a[3], .at_us = 40}};
+static dibs__board_run_id more[] = {{.id = ids_of_b[0], .at_us = 25},
+                                    {.id = ids_of_b[1], .at_us = 35}};
 static dibs__board_row rows[] = {{.runs = few, .run_count = 4},
                                  {.run_count = 0},
                                  {.runs = more, .run_count = 2}};
@@ -65,7 +66,7 @@ static void test_reads_have_a_bound(void **state)
     (void)state;
     assert_non_null(runs);
     for (size_t i = 0; i < MANY; i++)
-        runs[i] = (dibs__board_run_id){ids_of_a[0], (int64_t)i};
+        runs[i] = (dibs__board_run_id){.id = ids_of_a[0], .at_us = (int64_t)i};
     assert_true(dibs__timeline_pick(&picture, 10, 19, READS, &ids));
     assert_int_equal(ids.count, READS);
     assert_false(ids.complete);

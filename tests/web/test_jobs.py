@@ -409,6 +409,36 @@ class Jobs(unittest.TestCase):
         self.browser.await_text("off", ".daemons .pill")
         self.good()
 
+    def test_what_cannot_be_read_empties_no_page(self):
+        scene = Scene("--engine", "off")
+        self.addCleanup(scene.end)
+        path = scene.folder + "/some.yaml"
+        with open(path, "w", encoding="utf-8") as file:
+            file.write("jobs: {some: {concurrency: allow, schedule: '0 2 * * *', run: [x]}, other: {run: [x]}}\n")
+        scene.dibs("job", "load", path)
+        odd, well = [scene.dibs("job", "start", "some", "--id", name).stdout.strip() for name in ("odd", "well")]
+        scene.dibs("state", "set", "job/{main}/run/" + odd, '{"state":"ODD"}')
+        self.browser.open("about:blank")
+        self.browser.open(scene.page + "#token=" + scene.tokens["admin"])
+        self.browser.await_text("admin", "#me")
+        self.browser.run("location.hash = '#/jobs'")
+        self.browser.await_("return document.querySelectorAll('.jobs .streak a').length === 2", "both runs")
+        self.assertIn("unreadable", self.browser.run("return [...document.querySelectorAll('.jobs .streak a')].map(a => a.title).join()"))
+        for hash in ("", scene.get("/v1/jobs/some").json["hash"]):
+            if hash:
+                scene.dibs("state", "set", "job/{main}/def/some/" + hash, '{"new":1}')
+            self.browser.run("location.hash = '#/jobs'")
+            self.browser.await_text("other", ".jobs")
+            self.browser.run("location.hash = '#/jobs/some'")
+            self.browser.await_text(well, ".runs")
+            self.browser.await_text("some.odd has no valid record", ".runs")
+            self.assertIn("unreadable", self.browser.text(".runs"))
+            self.assertEqual("Run now…" in self.browser.text(".title"), not hash)
+        self.assertIn("of the job some cannot be read: ", self.browser.text(".lead"))
+        self.browser.run("location.hash = args[0]", "#/runs/" + odd)
+        self.browser.await_text("some.odd has no valid record", ".failed")
+        self.good()
+
     def test_z_drain(self):
         """The last, since the node ends."""
         self.show("#/nodes", "operate")

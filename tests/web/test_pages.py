@@ -5,9 +5,10 @@ import hashlib
 import os
 import re
 import shutil
+import sqlite3
 import unittest
 
-from scene import Scene, wait_until  # first: it makes the modules of the other tests known
+from scene import PATIENCE, Scene, wait_until  # first: it makes the modules of the other tests known
 from browser import Browser
 from corpus import SHORT as CORPUS
 from runtools import ROOT, main
@@ -317,6 +318,30 @@ class Page(unittest.TestCase):
 
 
 class States(unittest.TestCase):
+    def test_waits_that_are_not_drawn_are_counted(self):
+        scene = Scene()
+        self.addCleanup(scene.end)
+        scene.lease("model")
+        scene.wait_for("model")
+        wait_until(lambda: scene.get("/v1/waits").json["total"] == 1, "a client that waits")
+        # 220 names more, each with a holder and a waiter on a host of its own.
+        store = sqlite3.connect(scene.url.split(":", 1)[1], timeout=PATIENCE)
+        columns = [row[1] for row in store.execute("PRAGMA table_info(party)")]
+        values = ", ".join({"name": "?1", "who": "?1 || who", "until_us": "until_us + 600000000"}.get(column, column) for column in columns)
+        with store:
+            store.executemany(f"INSERT INTO party SELECT {values} FROM party WHERE name = 'model'", ((f"more{i}",) for i in range(220)))
+        store.close()
+        wait_until(lambda: scene.get("/v1/waits").json["total"] == 221, "all that wait")
+        browser = Browser()
+        self.addCleanup(browser.end)
+        browser.open(scene.page + "#token=" + scene.tokens["read"])
+        browser.await_text("read", "#me")
+        browser.run("location.hash = '#/waits'")
+        browser.await_text("Not drawn: 176 smaller groups and 21 other wanted names.", "main")
+        self.assertEqual(browser.run("return document.querySelectorAll('.waitgraph').length"), 24)
+        browser.click("main .note a")
+        browser.await_text("221 fit")
+
     def test_empty_then_gone_and_back(self):
         scene = Scene()
         self.addCleanup(scene.end)

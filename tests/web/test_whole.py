@@ -162,7 +162,7 @@ class Whole(Case):
 
 
 class Accessible(Case):
-    """Every page with something in it, every question, in both themes: nothing that axe calls serious."""
+    """Every page with something in it, every question, in both themes and on a telephone: nothing that axe calls serious."""
 
     @unittest.skipUnless(AXE, "axe-core was not fetched: the registry of npm is not reached")
     def test_accessibility(self):
@@ -178,17 +178,18 @@ class Accessible(Case):
         with open(AXE, encoding="utf-8") as file:
             axe = file.read()
         self.sign_in()
-        for theme in ("light", "dark"):
-            self.browser.run("localStorage.setItem('dibs.theme', args[0]); location.reload()", theme)
-            self.browser.await_(f"return document.documentElement.dataset.theme === '{theme}'", theme)
+        for theme, width in (("light", 1280), ("dark", 1280), ("light", 390)):
+            self.browser.size(width)
+            self.browser.run("localStorage.setItem('dibs.theme', args[0]); window.old = 1; location.reload()", theme)
+            self.browser.await_(f"return !window.old && document.documentElement.dataset.theme === '{theme}'", theme)
             self.browser.devtools("Runtime.evaluate", expression=axe)
             for address, text in pages.items():
-                with self.subTest((theme, address)):
+                with self.subTest((theme, width, address)):
                     self.browser.run("location.hash = args[0]", address)
                     self.browser.await_text(text)
                     self.assertEqual(self.violations(), [])
             for address, label in QUESTIONS:
-                with self.subTest((theme, label)):
+                with self.subTest((theme, width, label)):
                     self.browser.run("location.hash = args[0]", address)
                     self.browser.click_text(label)
                     self.browser.await_("return document.querySelector('dialog[open]')", "the question")

@@ -15,6 +15,17 @@ from runtools import main
 PAGES = ("#/", "#/locks", "#/locks?flat=1", "#/locks?sort=-age", "#/waits", "#/coordination", "#/queues", "#/jobs", "#/jobs?hours=2", "#/jobs?week=now", "#/nodes", "#/audit")
 NONE_OF = "script, img, iframe, object, embed, video, audio, source, link, meta, base, style, template, form[action], foreignObject, animate, set"
 
+TURNED = """
+const all = document.createTreeWalker(document.querySelector('main'), NodeFilter.SHOW_TEXT), found = [];
+while (all.nextNode()) {
+  const text = all.currentNode, el = text.parentElement, style = getComputedStyle(el);
+  if (!/[\\u202a-\\u202e\\u2066-\\u2069]/.test(text.data) || el.closest('svg, option')) continue;
+  const alone = [...el.childNodes].slice([...el.childNodes].indexOf(text) + 1).every(x => !x.textContent.trim());
+  if (!alone || (style.display === 'inline' && !style.unicodeBidi.startsWith('isolate'))) found.push(el.outerHTML.slice(0, 120));
+}
+return found;
+"""
+
 
 class Texts(unittest.TestCase):
     @classmethod
@@ -109,6 +120,9 @@ class Texts(unittest.TestCase):
                                           "[...document.querySelectorAll('main *')].flatMap(x => x.getAttributeNames()).filter(n => n.startsWith('on')),"
                                           "[...document.querySelectorAll('a')].map(a => a.getAttribute('href')).filter(x => x && !x.startsWith('#')), ({}).broken ?? null]", NONE_OF),
                          [0, [], [], [], None], address)
+
+        # A mark of direction turns the text that has it, and nothing beside it.
+        self.assertEqual(self.browser.run(TURNED), [], address)
 
     def path(self, *parts):
         return "#/" + "/".join(self.browser.run("return encodeURIComponent(args[0])", part) for part in parts)

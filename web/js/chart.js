@@ -1,9 +1,7 @@
 /* chart.js - lines over time (uPlot, fetched when the first chart is shown), and small
  * lines without axes. */
 // SPDX-License-Identifier: MIT
-import { h, put, s, text } from './dom.js';
-import { clock, hour } from './time.js';
-import { empty } from './parts.js';
+import { clock, empty, h, hour, put, s, text } from './parts.js';
 
 let library;
 const load = () => (library ||= new Promise((go, fail) => {

@@ -78,7 +78,7 @@ const PATHS = {
   light: 'M16 12a4 4 0 1 1-8 0 4 4 0 0 1 8 0zM12 3v2M12 19v2M3 12h2M19 12h2M6 6l1 1M17 17l1 1M6 18l1-1M17 7l1-1',
   dark: 'M20 14.5A8.5 8.5 0 0 1 9.5 4 8.5 8.5 0 1 0 20 14.5z',
   copy: 'M9 9h11v11H9zM5 15H4V4h11v1', open: 'M9 5l7 7-7 7', out: 'M10 4H5v16h5M15 8l4 4-4 4M19 12H9',
-  warn: 'M12 4 2.8 20h18.4zM12 10v4.5M12 17.2v.01', key: 'M14.5 14a5 5 0 1 0-4.6-3L3.5 17.5v3H7v-2.5h2.5v-2.5l1.5-1.5',
+  warn: 'M12 4 2.8 20h18.4zM12 10v4.5M12 17.2v.01',
 };
 export const icon = name => s('svg', { class: 'icon', viewBox: '0 0 24 24', 'aria-hidden': 'true' }, s('path', { d: PATHS[name] || PATHS.warn }));
 

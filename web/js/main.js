@@ -11,7 +11,6 @@ import { link, on, signIn, signOut, start, state } from './live.js';
 import { button, code, count, failed, many, page as makePage } from './parts.js';
 import overview from './pages/overview.js';
 import locks from './pages/locks.js';
-import lock from './pages/lock.js';
 import waits from './pages/waits.js';
 import coordination from './pages/coordination.js';
 import queues from './pages/queues.js';
@@ -36,7 +35,7 @@ const WITHIN = { runs: 'jobs' };
 /* (rest of the address, its query) => page. */
 const VIEWS = {
   '': overview,
-  locks: (name, query) => (name ? lock(name) : locks(query)),
+  locks,
   waits,
   coordination,
   queues,

@@ -1,5 +1,9 @@
-/* parts.js - what pages are made of: their frame and states, rows, holders, questions. */
+/* parts.js - what pages are made of: their frame and states, rows, holders, questions. It passes
+ * dom.js, time.js and api.js on, so that a page imports all of that here. */
 // SPDX-License-Identifier: MIT
+export * from './dom.js';
+export * from './time.js';
+export * from './api.js';
 import { dialog, each, h, icon, put, text, toast } from './dom.js';
 import { both, calm, clock, moment, now, span, ticks } from './time.js';
 import { follow, state } from './live.js';
@@ -13,6 +17,7 @@ export const may = role => (RANK[state.me?.role] ?? -1) >= RANK[role];
 export const who = p => `${p.host}:${p.pid}`;
 export const count = n => (n >= 10000 ? (n / 1000).toFixed(n < 100000 ? 1 : 0) + 'k' : String(n));
 export const andMore = (n, shown) => (n > shown ? ` and ${n - shown} more` : '');
+export const cut = (words, most) => (words.length > most ? words.slice(0, most - 1) + '…' : words);
 export const many = (n, word) => `${count(n)} ${word}${n === 1 ? '' : 's'}`;
 
 /* ---- A page and its states. */
@@ -22,6 +27,7 @@ export const empty = (title, sub, ...more) => h('div', { class: 'empty' }, h('p'
 const WORDS = { 0: 'The daemon cannot be reached', 403: 'Not allowed', 404: 'Not here', 501: 'This store cannot do that', 503: 'The store is out of reach' };
 export const failed = e => h('div', { class: 'empty failed', role: 'alert' }, icon('warn'), h('p', { text: WORDS[e.status] || 'That did not work' }), h('small', { text: e.message }));
 
+let refresh = () => {}; // the page that is shown asks anew
 /* A page with a title. page.keep(load, draw) asks again and again and draws the answers;
  * it shows that it loads, that it failed, or, when it had something to show before, how
  * old that is. main.js calls stop() when another page is shown.
@@ -59,6 +65,7 @@ export function page(title, { lead, back, mono } = {}) {
         }
       }
     }, { every, kinds });
+    refresh = ask.now;
     ends.push(() => { over = true; clearTimeout(slow); ask.stop(); });
     return ask;
   }
@@ -81,6 +88,12 @@ export const pill = (label, kind = '') => h('span', { class: 'pill ' + kind, tex
 export const facts = pairs => h('dl', { class: 'facts' }, pairs.filter(Boolean).map(([k, v]) => h('div', {}, h('dt', { text: k }), h('dd', {}, v))));
 /* A moment in the viewer's zone; its title has it in UTC too. */
 export const when = (at, form = moment) => (at ? h('time', { class: 'num', datetime: new Date(at).toISOString(), title: both(at), text: form(at) }) : h('span', { class: 'dim', text: '–' }));
+
+/* find() of a page: fn(text) when the typing rests. */
+export function rested(fn) {
+  let typing;
+  return q => { clearTimeout(typing); typing = setTimeout(fn, 200, q); };
+}
 
 /* ---- A table of some hundreds of rows. `cls` gives the columns their widths (app.css);
  * make(row) returns the cells of a new row, update(cells, row) brings them up to date,
@@ -191,9 +204,9 @@ export function confirm({ title, say, note, word, reason, action, danger, run, d
   return box;
 }
 
-/* The usual form of run(): sends {reason, ...body} to a path; then again() shows what became of it. */
-export const sends = (path, body = {}, again) => async reason => {
+/* The usual form of run(): sends {reason, ...body} to a path; then the page shows what became of it. */
+export const sends = (path, body = {}) => async reason => {
   const got = await post(path, reason ? { ...body, reason } : body);
-  again?.();
+  refresh();
   return got;
 };

@@ -1,14 +1,11 @@
 /* work.js - what the pages of jobs, runs and nodes share: states, paths, the order of steps. */
 // SPDX-License-Identifier: MIT
-import { h, put, s } from './dom.js';
-import { post } from './api.js';
-import { span } from './time.js';
-import { once, pill, to } from './parts.js';
+import { cut, h, once, pill, post, put, s, span, to } from './parts.js';
 
 export const jobPath = (name, tail = '') => `v1/jobs/${encodeURIComponent(name)}${tail}`;
 export const runPath = (id, tail = '') => `v1/runs/${encodeURIComponent(id)}${tail}`;
 
-const KINDS = { OK: 'good', FAILED: 'bad', CANCELLED: 'warn', MISSED: 'warn', RETRY: 'warn', WAITING: 'warn', ACTIVE: 'live', RUNNING: 'live', CLAIMED: 'live' };
+const KINDS = { OK: 'good', FAILED: 'bad', CANCELLED: 'warn', MISSED: 'warn', UNREADABLE: 'warn', RETRY: 'warn', WAITING: 'warn', ACTIVE: 'live', RUNNING: 'live', CLAIMED: 'live' };
 const OVER = ['OK', 'FAILED', 'CANCELLED', 'MISSED', 'SKIPPED'];
 export const isOver = state => OVER.includes(state);
 export const shade = state => 'hue ' + (KINDS[state] || '');
@@ -32,7 +29,6 @@ function depths(steps) {
 }
 
 const W = 156, H = 42, ACROSS = 210, DOWN = 58;
-const cut = (value, n) => (value.length > n ? value.slice(0, n - 1) + '…' : value);
 
 /* The steps from left to right, each behind those that it needs. */
 function graph(steps) {

@@ -1,8 +1,6 @@
 /* audit.js - the trail: what was changed by hand, by whom and why. */
 // SPDX-License-Identifier: MIT
-import { h, put } from '../dom.js';
-import { get, query } from '../api.js';
-import { empty, page, table, to, when } from '../parts.js';
+import { empty, get, h, page, put, query, table, to, when } from '../parts.js';
 
 /* The page of what an entry is about, by its action: 'queue-pause', 'break'. Some things have no page of their own. */
 const PAGES = { queue: 'queues', job: 'jobs', run: 'runs' };
@@ -17,7 +15,7 @@ export default function audit(address) {
     key: e => e.position,
     make: e => [when(e.at), h('span', { title: [e.role, e.from, e.request, e.route].filter(Boolean).join(' ') }, h('b', { text: e.who || e.by || '–' }), e.from && h('small', { text: ' ' + e.from })),
       h('span', { text: e.action }), e.name && NOWHERE.includes(e.action.split('-')[0]) ? h('span', { text: e.name }) : e.name ? h('a', { class: 'name', href: about(e.action.split('-')[0], e.name), text: e.name }) : h('span', { text: '–' }),
-      h('span', { class: 'why' }, e.reason || '–', e.result && h('small', { text: ' ' + e.result }), e.holder && h('small', { text: ` held by ${e.holder}` }))],
+      h('span', { class: 'why' }, h('span', { text: e.reason || '–' }), e.result && h('small', { text: ' ' + e.result }), e.holder && h('small', { text: ` held by ${e.holder}` }))],
   });
   const field = (key, label) => h('label', {}, h('span', { text: label }), h('input', { type: 'search', value: is[key], autocomplete: 'off', onchange: e => change({ [key]: e.target.value.trim() }) }));
   const filters = h('form', { class: 'filters', role: 'search', onsubmit: e => e.preventDefault() }, field('who', 'Who'), field('action', 'What'), field('name', 'Name'));

@@ -1,17 +1,10 @@
 /* coordination.js - a table for each noun. One field shortens all to names with a beginning;
  * another names a breaker that no list has. */
 // SPDX-License-Identifier: MIT
-import { h, put, text } from '../dom.js';
-import { calm, since } from '../time.js';
-import { get, getMaybe, query, thing } from '../api.js';
-import { button, card, code, confirm, empty, many, may, num, once, page, pill, sends, table, to, when, who } from '../parts.js';
+import { button, calm, card, code, confirm, empty, get, getMaybe, h, many, may, num, once, page, pill, put, query, sends, since, table, text, thing, to, when, who } from '../parts.js';
 
 const LIMIT = 200;
 const STATES = { open: 'bad', forced: 'bad', 'half-open': 'warn', closed: 'ok' };
-
-/* Sends a change, and shows what became of it at once. */
-let again = () => {};
-const change = (path, body) => sends(path, body, () => again());
 
 /* The term that was shown goes with the question: another leader by then is left alone. */
 function askResign(e) {
@@ -20,26 +13,26 @@ function askResign(e) {
     title: 'End this term?', danger: true, action: 'End the term', reason: true,
     say: [h('b', { text: e.leader.member || who(e.leader) }), ' leads ', code(e.name), ' in term ', code(e.term), '. ', next ? [h('b', { text: next.member || who(next) }), ' is next.'] : 'Nobody is next.'],
     note: 'Until the leader notices, it still believes that it leads. It may lead again.',
-    run: change(thing('v1/elections', e.name, 'resign'), { term: e.term }), done: `Term ended: ${e.name}`,
+    run: sends(thing('v1/elections', e.name, 'resign'), { term: e.term }), done: `Term ended: ${e.name}`,
   });
 }
 
 const askTrip = b => confirm({
   title: 'Open this breaker?', danger: true, action: 'Open it', reason: true,
   say: ['Every call through ', code(b.name), ' is refused, by all its clients, until somebody resets it.'],
-  run: change(thing('v1/breakers', b.name, 'trip')), done: `Open: ${b.name}`,
+  run: sends(thing('v1/breakers', b.name, 'trip')), done: `Open: ${b.name}`,
 });
 
 const askReset = b => confirm({
   title: 'Close this breaker?', action: 'Close it', reason: true,
   say: ['Calls through ', code(b.name), ' pass again, for all its clients. It is ', h('b', { text: b.state }), ' now.'],
-  run: change(thing('v1/breakers', b.name, 'reset')), done: `Closed: ${b.name}`,
+  run: sends(thing('v1/breakers', b.name, 'reset')), done: `Closed: ${b.name}`,
 });
 
 const askLatch = l => confirm({
   title: 'Close this latch again?', danger: true, action: 'Reset it', reason: true,
   say: ['All counts of ', code(l.name), ` are forgotten: ${l.count - l.left} of ${l.count} have counted. Clients that wait for it wait for all of them anew.`],
-  run: change(thing('v1/latches', l.name, 'reset')), done: `Reset: ${l.name}`,
+  run: sends(thing('v1/latches', l.name, 'reset')), done: `Reset: ${l.name}`,
 });
 
 const named = x => h('span', { class: 'name', text: x.name });
@@ -136,6 +129,5 @@ export default function coordination(name) {
       if (got[noun]) all[noun].show(got[noun]);
     }
   }, { every: 2000, kinds: ['locks'] });
-  again = ask.now;
   return view;
 }

@@ -1,9 +1,6 @@
 /* overview.js - the first page: what needs a look, how much there is, who is wanted, what comes. */
 // SPDX-License-Identifier: MIT
-import { each, h, icon, put, text } from '../dom.js';
-import { ago, calm, clock, since, span, until } from '../time.js';
-import { get, getMaybe, query, sparing } from '../api.js';
-import { card, count, empty, many, num, page, to, when, who } from '../parts.js';
+import { ago, calm, card, clock, count, each, empty, get, getMaybe, h, icon, many, num, page, put, query, since, span, sparing, text, to, until, when, who } from '../parts.js';
 import { chart, spark } from '../chart.js';
 import { isOver, scheduleText } from '../work.js';
 
@@ -76,11 +73,13 @@ const retell = ({ firstChild: link }, a) => {
   if (a.since != null) since(link.lastChild, a.since);
 };
 
+/* A list, or the words for none. */
+const fill = (list, rows, none, ...how) => (rows.length ? each(list, rows, ...how) : put(list, h('li', {}, empty(none))));
+
 /* A bar for each of the most wanted names. */
 function wanted(list, rows) {
   const top = Math.max(1, ...rows.map(r => r.waiter_count));
-  if (!rows.length) return put(list, h('li', {}, empty('Nobody waits.')));
-  return each(list, rows, r => r.name, r => h('li', {}, h('a', { href: to('locks', r.name), text: r.name, title: r.name }), h('i'), h('b', { class: 'num' })), (li, r) => {
+  fill(list, rows, 'Nobody waits.', r => r.name, r => h('li', {}, h('a', { href: to('locks', r.name), text: r.name, title: r.name }), h('i'), h('b', { class: 'num' })), (li, r) => {
     li.children[1].style.setProperty('--share', r.waiter_count / top);
     text(li.lastChild, r.waiter_count);
   });
@@ -91,17 +90,13 @@ const coming = (list, got) => each(list, got.items.filter(j => j.next_in_ms != n
   j => h('li', {}, h('a', { href: to('jobs', j.name), text: j.name, title: j.name }), h('small', { text: scheduleText(j) }), until(num(), j.next_in_ms, got.got)));
 
 /* Who holds what for longest, but for the engine of jobs, which holds its own for as long as it runs. */
-const longest = (list, rows) => (rows.length
-  ? each(list, rows, r => r.name + r.holders[0]?.fence, r => h('li', {}, h('a', { href: to('locks', r.name), text: r.name, title: r.name }), h('small', { text: who(r.holders[0]) }), since(num(), r.holders[0].age_ms)))
-  : put(list, h('li', {}, empty('Nothing is held.'))));
+const longest = (list, rows) => fill(list, rows, 'Nothing is held.', r => r.name + r.holders[0]?.fence, r => h('li', {}, h('a', { href: to('locks', r.name), text: r.name, title: r.name }), h('small', { text: who(r.holders[0]) }), since(num(), r.holders[0].age_ms)));
 
 /* An event of the feed: of locks here, of one lock on its page. */
 const VERBS = { queued: 'waits for', acquired: 'took', released: 'gave back', expired: 'let run out', lost: 'lost', gave_up: 'no longer waits for' };
 const after = e => (e.kind === 'queued' ? ` as number ${e.place}` : e.waited_ms > 50 ? ` after ${span(e.waited_ms)}` : e.held_ms ? ` after ${span(e.held_ms)}` : '');
-const happened = (list, items) => (items.length
-  ? each(list, items, e => e.id ?? [e.at, e.kind, e.name, e.fence, who(e), e.identity].join(), e => h('li', { class: 'event ' + e.kind }, when(e.at, clock),
-    h('span', { title: `${who(e)} ${VERBS[e.kind] || e.kind} ${e.name}${after(e)}` }, h('b', { text: who(e) }), ` ${VERBS[e.kind] || e.kind} `, h('a', { href: to('locks', e.name), text: e.name }), h('small', { text: after(e) }))))
-  : put(list, h('li', {}, empty('Nothing yet.'))));
+const happened = (list, items) => fill(list, items, 'Nothing yet.', e => e.id ?? [e.at, e.kind, e.name, e.fence, who(e), e.identity].join(), e => h('li', { class: 'event ' + e.kind }, when(e.at, clock),
+    h('span', { title: `${who(e)} ${VERBS[e.kind] || e.kind} ${e.name}${after(e)}` }, h('b', { text: who(e) }), ` ${VERBS[e.kind] || e.kind} `, h('a', { href: to('locks', e.name), text: e.name }), h('small', { text: after(e) }))));
 
 export default function overview() {
   const view = page('Overview');

@@ -1,17 +1,10 @@
 /* queues.js - queues: how much waits, how fast it goes, and what could not be done; one
  * queue with its messages, and what an operator may do. */
 // SPDX-License-Identifier: MIT
-import { h, put, text } from '../dom.js';
-import { calm } from '../time.js';
-import { get, query, thing } from '../api.js';
-import { button, code, confirm, count, empty, facts, many, may, named, num, once, page, pill, sends, table, to, when } from '../parts.js';
+import { button, calm, code, confirm, count, empty, facts, get, h, many, may, named, num, once, page, pill, put, query, rested, sends, table, text, thing, to, when } from '../parts.js';
 
 const PART = 200;
 const STATES = [['ready', 'Ready'], ['later', 'Later'], ['out', 'Out'], ['dead', 'Dead letters']];
-
-/* Sends a change, and shows what became of it at once. */
-let again = () => {};
-const change = (path, body) => sends(path, body, () => again());
 
 /* How many a second since the answer before. */
 function rates() {
@@ -32,26 +25,26 @@ const perSecond = r => (r ? `${r.in.toFixed(1)} in, ${r.out.toFixed(1)} done` : 
 const askPause = q => confirm({
   title: 'Pause this queue?', action: 'Pause it', reason: true,
   say: ['Nothing of ', code(q.name), ` is delivered any more: ${many(q.ready, 'message')} would wait. Messages can still be pushed, and those that are out be settled.`],
-  run: change(thing('v1/queues', q.name, 'pause')), done: `Paused: ${q.name}`,
+  run: sends(thing('v1/queues', q.name, 'pause')), done: `Paused: ${q.name}`,
 });
 const askResume = q => confirm({
   title: 'Deliver again?', action: 'Resume it', reason: 'optional', say: [code(q.name), ` delivers again: ${many(q.ready, 'message')} wait.`],
-  run: change(thing('v1/queues', q.name, 'resume')), done: `Resumed: ${q.name}`,
+  run: sends(thing('v1/queues', q.name, 'resume')), done: `Resumed: ${q.name}`,
 });
 const askPurge = (q, state, label) => confirm({
   title: 'Drop these messages?', danger: true, action: 'Drop them', reason: true, word: q.name,
   say: [`${many(q[state], 'message')} of `, code(q.name), ` are dropped: all that are in “${label}”.`], note: 'This cannot be undone.',
-  run: change(thing('v1/queues', q.name, 'purge'), { states: [state] }), done: got => `Dropped: ${many(got.purged, 'message')}` + (got.left ? `, ${count(got.left)} left` : ''),
+  run: sends(thing('v1/queues', q.name, 'purge'), { states: [state] }), done: got => `Dropped: ${many(got.purged, 'message')}` + (got.left ? `, ${count(got.left)} left` : ''),
 });
 const askRedrive = q => confirm({
   title: 'Redrive the dead letters?', action: 'Redrive', reason: true,
   say: [q.dead > 1000 ? 'The 1,000 oldest' : `All ${q.dead}`, ' dead letters of ', code(q.name), ' become new messages at its end, and begin at attempt 1.'],
   note: 'Messages that failed before may fail again.',
-  run: change(thing('v1/queues', q.name, 'redrive'), { all: true }), done: got => `Redriven: ${many(got.redriven, 'message')}` + (got.left ? `, ${count(got.left)} left` : ''),
+  run: sends(thing('v1/queues', q.name, 'redrive'), { all: true }), done: got => `Redriven: ${many(got.redriven, 'message')}` + (got.left ? `, ${count(got.left)} left` : ''),
 });
 const askRedriveOne = (q, m) => confirm({
   title: 'Redrive this dead letter?', action: 'Redrive', reason: 'optional', say: ['Message ', code(m.id), ' of ', code(q.name), ' becomes a new message, and begins at attempt 1.'],
-  run: change(thing('v1/queues', q.name, 'redrive'), { ids: [m.id] }), done: got => (got.redriven ? `Redriven: ${m.id}` : `${m.id} is no dead letter any more`),
+  run: sends(thing('v1/queues', q.name, 'redrive'), { ids: [m.id] }), done: got => (got.redriven ? `Redriven: ${m.id}` : `${m.id} is no dead letter any more`),
 });
 
 /* ---- All of them. */
@@ -77,8 +70,7 @@ function all(address) {
     if (!rows.el.isConnected) put(view.body, rows.el);
     rows.show(got.items.map(q => ({ ...q, got: got.got })), is.q ? empty('Nothing fits.', `No queue has “${is.q}” in its name.`) : empty('There is no queue.', 'dibs queue push NAME makes one; it will be here at once.'), got.total);
   }, { every: 2000 });
-  let typing;
-  return Object.assign(view, { find: q => { clearTimeout(typing); typing = setTimeout(() => { is.q = q; history.replaceState(null, '', query('#/queues', is)); ask.now(); }, 200); } });
+  return Object.assign(view, { find: rested(q => { is.q = q; history.replaceState(null, '', query('#/queues', is)); ask.now(); }) });
 }
 
 /* ---- One of them. */
@@ -94,7 +86,7 @@ function one(name, address) {
     key: m => m.state + m.id + '.' + m.attempts,
     make: m => [h('span', {}, code(m.id), m.priority ? h('small', { text: ` priority ${m.priority}` }) : null), num(m.attempts + (m.lost ? `, ${m.lost} lost` : '')),
       h('span', { class: 'why data', title: Object.entries(m.headers).map(([k, v]) => `${k}=${v}`).join('\n'), text: body(m) }),
-      h('span', { class: 'why' }, m.reason || '–', m.dead_at && [' ', when(m.dead_at)], h('small')),
+      h('span', { class: 'why' }, h('span', { text: m.reason || '–' }), m.dead_at && [' ', when(m.dead_at)], h('small')),
       m.state === 'dead' && may('admin') && button('Redrive…', () => askRedriveOne(queue, m))],
     update: (cells, m) => text(cells[3].firstChild.lastChild, m.due_ms == null ? '' : m.due_ms > 0 ? ` due in ${calm(m.due_ms)}` : ' due now'),
   });
@@ -105,11 +97,7 @@ function one(name, address) {
     ask.now();
   }
 
-  /* Made anew only when they say something else, so that the focus stays. */
-  function buttons() {
-    const q = queue, { state } = is, key = JSON.stringify([q.paused, q.ready, q.later, q.out, q.dead, state]);
-    if (chips.key === key) return;
-    chips.key = key;
+  const buttons = (q, { state }) => once(chips, [q.paused, q.ready, q.later, q.out, q.dead, state], () => {
     const label = STATES.find(s => s[0] === state)[1], had = document.activeElement?.dataset?.act;
     const act = (id, words, ask, danger) => h('button', { type: 'button', class: danger ? 'danger' : '', 'data-act': id, text: words, onclick: ask });
     put(chips, STATES.map(([id, words]) => h('button', { class: 'chip', type: 'button', 'data-act': id, 'aria-pressed': String(state === id), onclick: () => pick(id) }, words, h('em', { text: ' ' + count(q[id]) }))));
@@ -117,7 +105,7 @@ function one(name, address) {
       may('admin') && q.dead > 0 && act('redrive', 'Redrive dead letters…', () => askRedrive(queue)),
       may('admin') && q[state] > 0 && act('purge', `Drop “${label}”…`, () => askPurge(queue, state, label), true));
     if (had) view.body.querySelector(`[data-act="${had}"]`)?.focus();
-  }
+  });
 
   const ask = view.keep(async () => {
     const [q, messages] = await Promise.all([get(thing('v1/queues', name)), get(thing('v1/queues', name, 'messages', { state: is.state, limit: 50 }))]);
@@ -128,10 +116,9 @@ function one(name, address) {
     text(lead, q.paused ? 'Paused: nothing is delivered.' : q.consumers ? `${many(q.consumers, 'consumer')}, ${q.waiting} idle.` : 'No consumer is there.');
     put(sums, facts([['Oldest', q.oldest_ms ? calm(q.oldest_ms) : '–'], ['A second', perSecond(rate(q))], ['Pushed', count(q.totals.pushed)], ['Done', count(q.totals.acked)],
       ['Failed', count(q.totals.nacked)], ['Lost with a consumer', count(q.totals.lost)], ['Attempts', q.settings.tries], q.settings.serial && ['Order', 'one at a time']]));
-    buttons();
+    buttons(q, is);
     rows.show(messages.items, empty('None.', is.state === 'dead' ? 'Nothing has failed for good.' : 'No message is there now.'));
   }, { every: 2000 });
-  again = ask.now;
   return view;
 }
 

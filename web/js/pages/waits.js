@@ -1,11 +1,8 @@
 /* waits.js - who waits for whom: a picture for each group that hangs together, circles
  * first. */
 // SPDX-License-Identifier: MIT
-import { h, put, s } from '../dom.js';
-import { since, span } from '../time.js';
-import { get } from '../api.js';
-import { andMore, button, empty, may, num, page, to, who } from '../parts.js';
-import { askBreak } from './lock.js';
+import { andMore, button, cut, empty, get, h, many, may, num, page, put, s, since, span, to, who } from '../parts.js';
+import { askBreak } from './locks.js';
 
 const BOX = { w: 168, h: 44 }, STEP = { x: 236, y: 62 }, MOST = 5;
 const GROUPS_MAX = 24;
@@ -106,7 +103,6 @@ function curve(e, bend) {
   return { d: `M${ax},${ay} C${mx},${ay} ${mx},${by} ${bx},${by}`, x: mx, y: my - 5 };
 }
 
-const cut = (label, most) => (label.length > most ? label.slice(0, most - 1) + '…' : label);
 let pictures = 0; // names of arrow heads differ from picture to picture
 
 function draw(group, ring) {
@@ -128,7 +124,7 @@ function draw(group, ring) {
 /* The circle in words, with what an operator may do about it. */
 function story(links, rows) {
   const row = name => rows.find(r => r.name === name);
-  return h('div', { class: 'story' }, links.map(l => h('p', {}, h('b', { text: l.who }), l.label && ` (${l.label})`, ' holds ', h('a', { href: to('locks', l.holds), text: l.holds }), ' and waits for ', h('a', { href: to('locks', l.wants), text: l.wants }), '. ',
+  return h('div', { class: 'story' }, links.map(l => h('p', {}, h('b', { text: l.who }), l.label && [' (', h('span', { text: l.label }), ')'], ' holds ', h('a', { href: to('locks', l.holds), text: l.holds }), ' and waits for ', h('a', { href: to('locks', l.wants), text: l.wants }), '. ',
     may('admin') && button(`Break ${l.holds}…`, () => {
       const holder = row(l.holds)?.holders.find(p => p.fence === l.fence);
       if (holder) askBreak(row(l.holds), holder);
@@ -140,18 +136,19 @@ export default function waits() {
   const view = page('Waits', { lead: 'Waits for names, and their holders. A circle does not end by itself.' });
   let drawn = '';
   view.keep(() => get('v1/waits?limit=200'), got => {
-    const key = JSON.stringify([got.items.map(r => [r.name, r.holders.map(p => p.fence), r.holder_count, r.waiter_count, r.waiters.map(who)]), got.circles.map(c => c.map(l => l.fence)), innerWidth < 760]);
+    const key = JSON.stringify([got.items.map(r => [r.name, r.holders.map(p => p.fence), r.holder_count, r.waiter_count, r.waiters.map(who)]), got.circles.map(c => c.map(l => l.fence)), got.total, innerWidth < 760]);
     if (key === drawn && view.body.firstChild) return;
     drawn = key;
     const all = groups(makeGraph(got.items)).map(group => ({ group, ...findCircle(group, got.circles), waiting: group.reduce((n, x) => n + x.out.filter(e => e.kind === 'waits').length, 0) }))
       .sort((a, b) => !!b.links - !!a.links || b.waiting - a.waiting);
+    const left = [all.length > GROUPS_MAX && many(all.length - GROUPS_MAX, 'smaller group'), got.total > got.items.length && many(got.total - got.items.length, 'other wanted name')].filter(Boolean).join(' and ');
     const slim = innerWidth < 760, undrawn = got.circles.filter(c => !all.some(a => a.links === c));
     put(view.body, undrawn.map(c => h('section', { class: 'card knot circle', 'aria-label': 'Deadlock' }, h('h2', { text: 'Deadlock' }), story(c, got.items))), !all.length ? h('section', { class: 'card' }, empty('Nobody waits.', 'When a client does, it is drawn here.')) : h('div', { class: 'knots' }, all.slice(0, GROUPS_MAX).map(({ group, ring, links }) =>
       h('section', { class: 'card knot' + (links ? ' circle' : ''), 'aria-label': links ? 'Deadlock' : group.find(n => n.kind === 'name').label },
         links && h('header', {}, h('h2', { text: 'Deadlock' }), h('small', {}, 'for ', since(num(), Math.max(...links.map(l => l.waited_ms)), got.got))),
         links && story(links, got.items), h('div', { class: 'scroll' }, draw(slim && links ? ring : group, ring)),
         slim && links && group.length > ring.length && h('p', { class: 'note', text: `${group.length - ring.length} more stand behind it.` }))),
-    all.length > GROUPS_MAX && h('p', { class: 'note', text: `${all.length - GROUPS_MAX} smaller groups are not drawn; the list of locks has them.` })));
+    left && h('p', { class: 'note' }, `Not drawn: ${left}. `, h('a', { href: '#/locks?state=wanted', text: 'The list of locks has them.' }))));
   }, { every: 2000, kinds: ['locks'] });
   return view;
 }
