@@ -314,7 +314,6 @@ ask_store(dibs_breaker *br, dibs_breaker_info *out, dibs_error *err)
 
     pthread_mutex_lock(&br->cl->mutex);
     dibs__handle_begin(&br->handle);
-    dibs__breaker_await_reports(br);
     for (int i = 0; i < 2 && br->machine.shared; i++) {
         rc = dibs__breaker_send_report(br, err); /* STALE: once more */
         dibs__breaker_note(br, err);

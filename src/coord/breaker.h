@@ -23,8 +23,8 @@ struct dibs_breaker {
     dibs__breaker machine;
     /* On the coarse clock: until then calls need not look any further. */
     _Atomic dibsx_nsec refuse_until;
-    struct dibs__breaker_request *under_way; /* reports */
-    uint64_t reports;                        /* that were sent */
+    struct dibs__breaker_request
+        *reports; /* under way or waiting, newest first */
     bool ordered; /* the job is queued, or runs: as a call */
     bool ending;
     bool away;               /* the log knows that the store is */
@@ -42,10 +42,6 @@ void dibs__breaker_prepare(dibs_breaker *br, dibs_client *cl);
 /* Orders the worker now, or for the moment at which something is due. Follows every
  * change of the machine. */
 void dibs__breaker_arrange(dibs_breaker *br);
-
-/* Waits until the answer is there, or will not come, for every report that was sent before
- * this call: on a store with several connections one may overtake another. Lets the mutex go. */
-void dibs__breaker_await_reports(dibs_breaker *br);
 
 /* Each lets the mutex go while it waits for the store, and says to the machine how it
  * ended; send_put does not. */

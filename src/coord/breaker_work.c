@@ -145,57 +145,45 @@ static void tell_program(dibs_breaker *br)
     pthread_mutex_lock(&br->cl->mutex);
 }
 
-/* A report that is under way. It lives on the stack of the thread that sends it. */
+/* A report, on the stack of the thread that sends it. */
 typedef struct dibs__breaker_request {
-    uint64_t number;
-    struct dibs__breaker_request *next;
+    struct dibs__breaker_request *next; /* the latest that is older */
 } request;
 
+/* Reports of a breaker are one after the other: on a store with several connections one
+ * would overtake another, and its answer would lack calls that were made before it. */
 static void begin_report(dibs_breaker *br, request *rq)
 {
-    *rq = (request){.number = ++br->reports, .next = br->under_way};
-    br->under_way = rq;
+    *rq = (request){.next = br->reports};
+    br->reports = rq;
+    while (rq->next)
+        pthread_cond_wait(&br->cl->over, &br->cl->mutex);
 }
 
+/* It is the oldest. */
 static void end_report(dibs_breaker *br, const request *rq)
 {
-    request **at = &br->under_way;
+    request **at = &br->reports;
 
     while (*at != rq)
         at = &(*at)->next;
-    *at = rq->next;
+    *at = NULL;
     pthread_cond_broadcast(&br->cl->over);
-}
-
-static bool is_under_way(const dibs_breaker *br, uint64_t last)
-{
-    const request *rq = br->under_way;
-
-    while (rq && rq->number > last)
-        rq = rq->next;
-    return rq != NULL;
-}
-
-void dibs__breaker_await_reports(dibs_breaker *br)
-{
-    const uint64_t last = br->reports;
-
-    while (is_under_way(br, last))
-        pthread_cond_wait(&br->cl->over, &br->cl->mutex);
 }
 
 static dibs_status
 send_meter(dibs_breaker *br, dibs__meter *report, dibs_error *err)
 {
     dibs_client *cl = br->cl;
-    request rq;
-    dibsx_nsec sent_at = dibsx_now();
-    dibsx_nsec deadline = dibs__client_deadline(cl, sent_at);
+    dibsx_nsec sent_at, deadline;
     dibs__sums sums = {0};
+    request rq;
     dibs_status rc;
 
     report->key = br->key;
     begin_report(br, &rq);
+    sent_at = dibsx_now();
+    deadline = dibs__client_deadline(cl, sent_at);
     pthread_mutex_unlock(&cl->mutex);
     rc = dibs__reach_store(cl, deadline, err);
     if (rc == DIBS_OK)
