@@ -251,15 +251,16 @@ static void listen_topic(dibs_breaker *br)
     dibs__breaker_eared(&br->machine, sent_at, dibsx_now(), rc);
 }
 
-/* As long as the machine refuses calls, but for a tick of the coarse clock. */
+/* As long as the machine refuses calls, but for a tick of the coarse clock. The first call
+ * is not refused so: with it the handle begins to listen. */
 static void publish_refusal(dibs_breaker *br)
 {
     dibsx_nsec ask_at = atomic_load(&br->machine.ask_at), until = 0;
     dibsx_nsec now = dibsx_now();
 
-    if (ask_at == DIBSX_NEVER)
+    if (ask_at == DIBSX_NEVER && br->machine.called)
         until = DIBSX_NEVER;
-    else if (ask_at > now)
+    else if (ask_at > now && br->machine.called)
         until = dibsx_coarse_now() + (ask_at - now);
     atomic_store_explicit(&br->refuse_until, until, memory_order_relaxed);
 }

@@ -804,9 +804,11 @@ class Stops(Work):
             self.assertIn(why, self.fails(78, "work", self.file, "--once"))
             self.assertIn(why, self.fails(78, "serve", "--check"))
             del self.env["DIBS_JOBS_SWEEP_PREFIX"]
-        self.ok("work", self.file, "--once", "--sweep-prefix", "x" * 238)
+        names = self.env.get("DIBS_PREFIX", "")
+        longest = "x" * (238 - len(names))
+        self.ok("work", self.file, "--once", "--sweep-prefix", longest)
         self.assertIn("the locks of sweeps cannot have this prefix",
-                      self.fails(64, "work", self.file, "--once", "--sweep-prefix", "x" * 238, "--prefix", "y"))
+                      self.fails(64, "work", self.file, "--once", "--sweep-prefix", longest, "--prefix", names + "y"))
 
 
 if __name__ == "__main__":
