@@ -287,10 +287,10 @@ int64_t dibs_breaker_retry_ms(const dibs_breaker *br)
     return br ? dibs__breaker_retry_ms(&br->machine, dibsx_now()) : 0;
 }
 
-static void fill_info(const dibs_breaker *br, dibs_breaker_info *out)
+static void fill_info(const dibs_breaker *br, const dibs__sums *sums,
+                      dibs_breaker_info *out)
 {
     const dibs__breaker *m = &br->machine;
-    const dibs__sums *sums = m->shared ? &m->sums : &(dibs__sums){0};
     dibsx_nsec now = dibsx_now();
 
     *out =
@@ -311,17 +311,21 @@ static dibs_status
 ask_store(dibs_breaker *br, dibs_breaker_info *out, dibs_error *err)
 {
     dibs_status rc = DIBS_OK;
+    dibs__sums seen = {0};
 
     pthread_mutex_lock(&br->cl->mutex);
     dibs__handle_begin(&br->handle);
     for (int i = 0; i < 2 && br->machine.shared; i++) {
-        rc = dibs__breaker_send_report(br, err); /* STALE: once more */
+        rc = dibs__breaker_look(br, &seen, err); /* STALE: once more */
         dibs__breaker_note(br, err);
         if (rc != DIBS_STALE)
             break;
         rc = DIBS_OK;
     }
-    fill_info(br, out);
+    /* What the machine has may be of a report that came before this look. */
+    if (rc != DIBS_OK || seen.version != br->machine.version)
+        seen = br->machine.sums;
+    fill_info(br, &seen, out);
     dibs__breaker_arrange(br);
     dibs__handle_end(&br->handle);
     pthread_mutex_unlock(&br->cl->mutex);

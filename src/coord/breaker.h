@@ -23,8 +23,7 @@ struct dibs_breaker {
     dibs__breaker machine;
     /* On the coarse clock: until then calls need not look any further. */
     _Atomic dibsx_nsec refuse_until;
-    struct dibs__breaker_request
-        *reports; /* under way or waiting, newest first */
+    struct dibs__breaker_request *reports; /* under way, newest first */
     bool ordered; /* the job is queued, or runs: as a call */
     bool ending;
     bool away;               /* the log knows that the store is */
@@ -46,6 +45,10 @@ void dibs__breaker_arrange(dibs_breaker *br);
 /* Each lets the mutex go while it waits for the store, and says to the machine how it
  * ended; send_put does not. */
 dibs_status dibs__breaker_send_report(dibs_breaker *br, dibs_error *err);
+/* The same behind all older reports, which have calls that were made before and may be
+ * overtaken on a store with several connections; *sums as the store has them then. */
+dibs_status
+dibs__breaker_look(dibs_breaker *br, dibs__sums *sums, dibs_error *err);
 dibs_status
 dibs__breaker_send_put(dibs_breaker *br, const dibs__breaker_act *act,
                        uint64_t expected, uint64_t *version, dibs_error *err);

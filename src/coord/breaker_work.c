@@ -4,6 +4,8 @@
  * Runs on a worker of the client, or on the thread of a call. Locks: cl->mutex, let go
  * for the store and for the program. */
 /* SPDX-License-Identifier: MIT */
+#include "base/cond.h"
+#include "base/fail.h"
 #include "base/opts.h"
 #include "coord/breaker.h"
 #include "core/log.h"
@@ -145,61 +147,92 @@ static void tell_program(dibs_breaker *br)
     pthread_mutex_lock(&br->cl->mutex);
 }
 
-/* A report, on the stack of the thread that sends it. */
+/* A report that is under way, on the stack of the thread that sends it. */
 typedef struct dibs__breaker_request {
     struct dibs__breaker_request *next; /* the latest that is older */
 } request;
 
-/* Reports of a breaker are one after the other: on a store with several connections one
- * would overtake another, and its answer would lack calls that were made before it. */
 static void begin_report(dibs_breaker *br, request *rq)
 {
     *rq = (request){.next = br->reports};
     br->reports = rq;
-    while (rq->next)
-        pthread_cond_wait(&br->cl->over, &br->cl->mutex);
 }
 
-/* It is the oldest. */
 static void end_report(dibs_breaker *br, const request *rq)
 {
     request **at = &br->reports;
 
     while (*at != rq)
         at = &(*at)->next;
-    *at = NULL;
+    *at = rq->next;
     pthread_cond_broadcast(&br->cl->over);
 }
 
+/* Waits until no older report is under way. */
+static dibs_status await_older(dibs_breaker *br, const request *rq,
+                               dibsx_nsec deadline, dibs_error *err)
+{
+    while (rq->next && dibsx_now() < deadline)
+        dibsx_cond_wait(&br->cl->over, &br->cl->mutex, deadline);
+    return rq->next ? dibsx_fail(err, DIBS_UNAVAIL,
+                                 "the store has not answered earlier reports "
+                                 "of the breaker")
+                    : DIBS_OK;
+}
+
 static dibs_status
-send_meter(dibs_breaker *br, dibs__meter *report, dibs_error *err)
+ask_meter(dibs_breaker *br, const dibs__meter *report, dibsx_nsec deadline,
+          dibs__sums *sums, dibs_error *err)
 {
     dibs_client *cl = br->cl;
-    dibsx_nsec sent_at, deadline;
-    dibs__sums sums = {0};
-    request rq;
     dibs_status rc;
 
-    report->key = br->key;
-    begin_report(br, &rq);
-    sent_at = dibsx_now();
-    deadline = dibs__client_deadline(cl, sent_at);
     pthread_mutex_unlock(&cl->mutex);
     rc = dibs__reach_store(cl, deadline, err);
     if (rc == DIBS_OK)
-        rc = cl->st->ops->meter->meter(cl->st, report, deadline, &sums, err);
+        rc = cl->st->ops->meter->meter(cl->st, report, deadline, sums, err);
     pthread_mutex_lock(&cl->mutex);
+    return rc;
+}
+
+/* `last`: behind all older ones. */
+static dibs_status send_meter(dibs_breaker *br, dibs__meter *report, bool last,
+                              dibs__sums *sums, dibs_error *err)
+{
+    dibsx_nsec sent_at = dibsx_now();
+    dibsx_nsec deadline = dibs__client_deadline(br->cl, sent_at);
+    dibs_status rc = DIBS_OK;
+    request rq;
+
+    report->key = br->key;
+    begin_report(br, &rq);
+    if (last) {
+        rc = await_older(br, &rq, deadline, err);
+        sent_at = dibsx_now();
+    }
+    if (rc == DIBS_OK)
+        rc = ask_meter(br, report, deadline, sums, err);
     end_report(br, &rq);
-    dibs__breaker_metered(&br->machine, sent_at, dibsx_now(), rc, &sums);
+    dibs__breaker_metered(&br->machine, sent_at, dibsx_now(), rc, sums);
     return rc;
 }
 
 dibs_status dibs__breaker_send_report(dibs_breaker *br, dibs_error *err)
 {
+    dibs__sums sums = {0};
     dibs__meter report;
 
     dibs__breaker_report(&br->machine, dibsx_now(), &report);
-    return send_meter(br, &report, err);
+    return send_meter(br, &report, false, &sums, err);
+}
+
+dibs_status
+dibs__breaker_look(dibs_breaker *br, dibs__sums *sums, dibs_error *err)
+{
+    dibs__meter report;
+
+    dibs__breaker_report(&br->machine, dibsx_now(), &report);
+    return send_meter(br, &report, true, sums, err);
 }
 
 dibs_status
@@ -269,6 +302,7 @@ bool dibs__breaker_act_once(dibs_breaker *br)
 {
     dibs__breaker_act act;
     dibs_error why = {0};
+    dibs__sums sums = {0};
     uint64_t version = 0;
     dibs_status rc;
 
@@ -276,7 +310,7 @@ bool dibs__breaker_act_once(dibs_breaker *br)
     case DIBS__BREAKER_SLEEP:
         return false;
     case DIBS__BREAKER_REPORT:
-        (void)send_meter(br, &act.report, &why);
+        (void)send_meter(br, &act.report, false, &sums, &why);
         break;
     case DIBS__BREAKER_PUT:
         rc = dibs__breaker_send_put(br, &act, act.version, &version, &why);

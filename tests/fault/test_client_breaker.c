@@ -316,6 +316,30 @@ static void a_look_has_the_calls_that_were_made_before_it(void **state)
     dibs_breaker_free(lk.br);
 }
 
+/* One report hangs at the store. A look behind it does not wait for longer than the store
+ * may take. */
+static void a_look_does_not_wait_for_ever_behind_another(void **state)
+{
+    world *w = *state;
+    gate g = {.w = w, .step = DIBS__STEP_METER};
+    dibs_client *cl = NULL;
+    looker lk = {.br = NULL};
+    bool alone;
+
+    CHECK(DIBS_OK,
+          dibs_open(w->url, DIBS_CLIENT_OPTS(.timeout_ms = 200), &cl, err));
+    lk.br = open_breaker(cl, NULL);
+    world_during(w, DIBS__STEP_METER, hang_in_gate, &g);
+    assert_int_equal(pthread_create(&lk.thread, NULL, do_look, &lk), 0);
+    await_at_least(&g.inside, 1);
+    alone = look(lk.br).alone;
+    atomic_store(&g.open, true);
+    assert_int_equal(pthread_join(lk.thread, NULL), 0);
+    assert_true(alone);
+    dibs_breaker_free(lk.br);
+    dibs_close(cl);
+}
+
 static void note_opened(dibs_breaker *br, dibs_breaker_state state, void *arg)
 {
     (void)br;
@@ -371,6 +395,7 @@ int main(void)
         WORLD_TEST(a_report_without_an_answer_is_forgotten),
         WORLD_TEST(a_put_without_an_answer_is_looked_at),
         WORLD_TEST(a_look_has_the_calls_that_were_made_before_it),
+        WORLD_TEST(a_look_does_not_wait_for_ever_behind_another),
         WORLD_TEST(many_clients_hear_of_a_change_and_ask_nothing),
         WORLD_TEST(a_change_just_before_the_ear_is_seen),
         WORLD_TEST(one_that_only_looks_does_not_listen),
