@@ -6,7 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { TEXT_MAX = 8 * 1024 * 1024 };
+/* Askers that waited while the store hung have its failure, and do not each wait anew. */
+enum { TEXT_MAX = 8 * 1024 * 1024, FAILURE_MS = 1000 };
 
 void dibs__serve_memo_init(dibs__serve_memo *memo)
 {
@@ -22,21 +23,30 @@ void dibs__serve_memo_fini(dibs__serve_memo *memo)
 }
 
 /* Locks: memo->mutex. */
-static dibs_status
+static void
 make_anew(dibs__serve_memo *memo, dibs_client *cl, const char *prefix,
-          dibs__serve_memo_fn *make, void *arg, dibs_error *err)
+          int64_t keep_ms, dibs__serve_memo_fn *make, void *arg)
 {
     dibsx_json js;
-    dibs_status rc;
 
-    memo->until = 0;
+    memo->seen = atomic_load(&memo->changes);
+    memo->err = (dibs_error){.status = DIBS_OK};
     snprintf(memo->prefix, sizeof(memo->prefix), "%s", prefix);
     dibsx_buf_reset(&memo->text);
     dibsx_json_init(&js, &memo->text);
-    rc = make(cl, prefix, arg, &js, err);
-    if (rc == DIBS_OK && !dibsx_buf_ok(&memo->text))
-        rc = dibsx_nomem(err, "the answer of the store");
-    return rc;
+    memo->rc = make(cl, prefix, arg, &js, &memo->err);
+    if (memo->rc == DIBS_OK && !dibsx_buf_ok(&memo->text))
+        memo->rc = dibsx_nomem(&memo->err, "the answer of the store");
+    if (memo->rc != DIBS_OK && keep_ms > FAILURE_MS)
+        keep_ms = FAILURE_MS;
+    memo->until = dibsx_after_ms(dibsx_now(), keep_ms);
+}
+
+static bool is_fresh(const dibs__serve_memo *memo, const char *prefix)
+{
+    return dibsx_now() < memo->until &&
+           memo->seen == atomic_load(&memo->changes) &&
+           strcmp(memo->prefix, prefix) == 0;
 }
 
 dibs_status dibs__serve_memo_put(dibs__serve_memo *memo, dibs_client *cl,
@@ -44,15 +54,15 @@ dibs_status dibs__serve_memo_put(dibs__serve_memo *memo, dibs_client *cl,
                                  dibs__serve_memo_fn *make, void *arg,
                                  dibsx_json *js, dibs_error *err)
 {
-    dibs_status rc = DIBS_OK;
+    dibs_status rc;
 
     pthread_mutex_lock(&memo->mutex);
-    if (dibsx_now() >= memo->until || strcmp(memo->prefix, prefix) != 0) {
-        rc = make_anew(memo, cl, prefix, make, arg, err);
-        if (rc == DIBS_OK)
-            memo->until = dibsx_after_ms(dibsx_now(), keep_ms);
-    }
-    if (rc == DIBS_OK) {
+    if (!is_fresh(memo, prefix))
+        make_anew(memo, cl, prefix, keep_ms, make, arg);
+    rc = memo->rc;
+    if (rc != DIBS_OK) {
+        *err = memo->err;
+    } else {
         dibsx_buf_puts(js->out, dibsx_buf_text(&memo->text));
         js->comma = true;
     }
@@ -62,7 +72,5 @@ dibs_status dibs__serve_memo_put(dibs__serve_memo *memo, dibs_client *cl,
 
 void dibs__serve_memo_forget(dibs__serve_memo *memo)
 {
-    pthread_mutex_lock(&memo->mutex);
-    memo->until = 0;
-    pthread_mutex_unlock(&memo->mutex);
+    atomic_fetch_add(&memo->changes, 1);
 }

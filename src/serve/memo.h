@@ -7,6 +7,7 @@
 #include "base/json.h"
 #include <dibs/dibs.h>
 #include <pthread.h>
+#include <stdatomic.h>
 
 /* Writes the text to be shared; `arg` is that of the asker for whom it is made. Blocks for
  * the store. */
@@ -17,6 +18,10 @@ dibs__serve_memo_fn(dibs_client *cl, const char *prefix, void *arg,
 typedef struct dibs__serve_memo {
     pthread_mutex_t mutex; /* held while it is made: others wait for that */
     dibsx_nsec until;      /* it is fresh until then */
+    atomic_uint changes;   /* dibs__serve_memo_forget() was called so often */
+    unsigned seen;         /* of them, when it was made */
+    dibs_status rc;        /* of making it: a failure is shared too */
+    dibs_error err;
     char prefix[DIBS_NAME_MAX + 1];
     dibsx_buf text;
 } dibs__serve_memo;
@@ -31,7 +36,7 @@ DIBS_MUST_CHECK dibs_status dibs__serve_memo_put(
     int64_t keep_ms, dibs__serve_memo_fn *make, void *arg, dibsx_json *js,
     dibs_error *err);
 
-/* Something has changed: the next asker has it made anew. Waits for one under way. */
+/* Something has changed: the next asker has it made anew. */
 void dibs__serve_memo_forget(dibs__serve_memo *memo);
 
 #endif

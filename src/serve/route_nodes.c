@@ -145,8 +145,8 @@ void dibs__serve_post_node_drain(dibs__http_exchange *ex)
         return;
     rc = drain_node(&board, id, &err);
     dibs__serve_audit_end(ex, "node-drain", id, reason, rc);
-    dibs__serve_changed(ex);
     dibs__serve_memo_forget(&sv->nodes);
+    dibs__serve_changed(ex);
     if (rc == DIBS_OK)
         dibsx_json_pair_text(dibs__http_answer(ex, 202), "id", id);
     else

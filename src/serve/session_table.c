@@ -359,16 +359,20 @@ static bool drain_one(dibs__serve_session *se, void *arg)
  * each of many renewals could wait out its timeout. Locks: mutex, let go meanwhile. */
 static void leave_all(dibs__serve_sessions *table, dibsx_nsec until)
 {
-    const dibsx_nsec soon = dibs__bulk_end();
     dibs__serve_lease *le;
+    bool failed = false;
 
     while ((le = table->leaving) != NULL) {
         table->leaving = le->next_due;
         while (le->converting)
             pthread_cond_wait(&table->cond, &table->mutex);
         if (le->lock && !le->freeing &&
-            !dibs__session_handle_leave(le, until) && soon < until)
-            until = soon;
+            !dibs__session_handle_leave(le, until) && !failed) {
+            const dibsx_nsec soon = dibs__bulk_end();
+
+            failed = true;
+            until = soon < until ? soon : until;
+        }
     }
 }
 

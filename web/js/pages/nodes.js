@@ -32,7 +32,7 @@ export default function nodes() {
     if (!rows.el.isConnected) put(view.body, rows.el, note, daemons.el);
     rows.show(got.items.map(n => ({ ...n, got: got.got })), empty('No node is there: nothing is executed.', 'dibs work or dibs serve --jobs FILE starts one.'));
     daemons.show(got.daemons, empty('No daemon has a seat yet.'));
-    text(note, `Board ${got.board}. The engine of this daemon: ${got.engine}.`);
+    text(note, `Board ${got.board}. The engine of this daemon: ${got.engine}.${got.complete ? '' : ` ${got.items.length} of ${got.total} nodes are shown.`}`);
   }, { every: 3000, kinds: ['runs'] });
   return view;
 }
