@@ -85,6 +85,13 @@ static inline size_t dibs__log_list_max(const dibs__log_query *query)
     return query->max < DIBS__LOG_LIST_MAX ? query->max : DIBS__LOG_LIST_MAX;
 }
 
+/* The least text that a topic of the list can have: no name has a control character, so
+ * that what comes behind a name is not below that name and a 1. It finds the first topic
+ * without a look at the entries of the one before. */
+enum { DIBS__LOG_FROM_SIZE = DIBS_NAME_MAX + 2 };
+void dibs__log_list_from(const dibs__log_query *query,
+                         char out[DIBS__LOG_FROM_SIZE]);
+
 typedef struct dibs__log_ops {
     /* Adds an entry at the end; the oldest beyond a limit may go, a few for each
      * append. With a lane, a repeat within DIBS__LOG_REPEAT_MS adds nothing and has

@@ -174,15 +174,15 @@ static dibs_status list_logs(struct dibs__store *st,
                              const dibs__log_query *query, dibsx_nsec deadline,
                              dibs__log_row_fn *each, void *arg, dibs_error *err)
 {
-    bool later = strcmp(query->after, query->begins) >= 0 && query->after[0];
+    char from[DIBS__LOG_FROM_SIZE];
     dibs__pg_args args = {.count = 0};
     PGresult *rows = NULL;
     dibs__log_row row;
     dibs_status rc;
     int count;
 
-    dibs__pg_arg_text(&args, later ? query->after : query->begins);
-    dibs__pg_arg_int(&args, later ? 0 : 1);
+    dibs__log_list_from(query, from);
+    dibs__pg_arg_text(&args, from);
     dibs__pg_arg_int(&args, (int64_t)dibs__log_list_max(query));
     rc = dibs__pg_look(dibs__pg_of(st), DIBS__PG_LOGS, &args, deadline, &rows,
                        err);

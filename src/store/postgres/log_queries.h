@@ -19,8 +19,8 @@
                   "ORDER BY position LIMIT 1) AS h ON true")                   \
     X(LOGS,                                                                    \
       "WITH RECURSIVE t(topic) AS ("                                           \
-      "(SELECT topic FROM @schema@.log WHERE topic >= $1 AND "                 \
-      "(topic > $1 OR $2::bigint = 1) ORDER BY topic LIMIT 1) UNION ALL "      \
+      "(SELECT topic FROM @schema@.log WHERE topic >= $1 "                     \
+      "ORDER BY topic LIMIT 1) UNION ALL "                                     \
       "SELECT (SELECT l.topic FROM @schema@.log AS l WHERE l.topic > t.topic " \
       "ORDER BY l.topic LIMIT 1) FROM t WHERE t.topic IS NOT NULL) "           \
       "SELECT coalesce(h.position, 0), z.position, "                           \
@@ -31,6 +31,6 @@
       "ORDER BY l.position DESC LIMIT 1) AS z "                                \
       "LEFT JOIN LATERAL (SELECT position, nth, total, data "                  \
       "FROM @schema@.log AS l WHERE l.topic = t.topic AND l.prior <> -1 "      \
-      "ORDER BY l.position LIMIT 1) AS h ON true LIMIT $3::bigint")
+      "ORDER BY l.position LIMIT 1) AS h ON true LIMIT $2::bigint")
 
 #endif

@@ -382,14 +382,13 @@ static dibs_status
 copy_rows(dibs__sqlite_conn *cn, const dibs__log_query *query, dibsx_buf *rows,
           dibs_error *err)
 {
+    char from[DIBS__LOG_FROM_SIZE];
     sqlite3_stmt *stmt;
-    dibs_status rc =
-        dibs__sqlite_ask(cn, &stmt, err, DIBS__SQL_LOG_LIST, "tti",
-                         strcmp(query->after, query->begins) > 0
-                             ? query->after
-                             : query->begins,
-                         query->after, (int64_t)dibs__log_list_max(query));
+    dibs_status rc;
 
+    dibs__log_list_from(query, from);
+    rc = dibs__sqlite_ask(cn, &stmt, err, DIBS__SQL_LOG_LIST, "ti", from,
+                          (int64_t)dibs__log_list_max(query));
     while (rc == DIBS_OK) {
         dibs__log_row row;
 

@@ -90,7 +90,7 @@ const char *const dibs__sqlite_query_text[DIBS__SQL_COUNT] = {
         "WHERE topic = ?1 AND position > ?2 AND prior <> -1 ORDER BY position",
     [DIBS__SQL_LOG_LIST] =
         "WITH RECURSIVE t(topic) AS (SELECT min(topic) FROM log "
-        "WHERE topic >= ?1 AND topic > ?2 UNION ALL "
+        "WHERE topic >= ?1 UNION ALL "
         "SELECT (SELECT min(topic) FROM log WHERE topic > t.topic) FROM t "
         "WHERE t.topic IS NOT NULL) "
         "SELECT h.position, h.total, h.nth, length(h.data), "
@@ -100,7 +100,7 @@ const char *const dibs__sqlite_query_text[DIBS__SQL_COUNT] = {
         "ORDER BY position DESC LIMIT 1) "
         "LEFT JOIN log AS h ON h.topic = t.topic AND h.position = "
         "(SELECT position FROM log WHERE topic = t.topic AND prior <> -1 "
-        "ORDER BY position LIMIT 1) LIMIT ?3",
+        "ORDER BY position LIMIT 1) LIMIT ?2",
     [DIBS__SQL_WRITER] = "SELECT number, position FROM writer "
                          "WHERE topic = ?1 AND lane = ?2",
     [DIBS__SQL_WRITER_PUT] =
