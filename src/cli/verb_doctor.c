@@ -114,7 +114,7 @@ typedef struct queues_look {
     int found;
 } queues_look;
 
-/* A queue that has gone meanwhile is left out. */
+/* A queue that has gone meanwhile is left out, and what is no queue. */
 static bool examine_queue(const char *name, void *arg)
 {
     queues_look *look = arg;
@@ -124,7 +124,8 @@ static bool examine_queue(const char *name, void *arg)
     if (look->more)
         return false;
     look->rc = dibs_queue_stats(look->cl, name, &info, look->err);
-    if (look->rc == DIBS_NOTFOUND) {
+    if (look->rc == DIBS_NOTFOUND || look->rc == DIBS_MISMATCH ||
+        look->rc == DIBS_INVALID) {
         look->rc = DIBS_OK;
         return true;
     }

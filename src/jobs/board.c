@@ -200,7 +200,7 @@ static dibs_status read_job(const dibs__board *board, const char *job,
     *out = NULL;
     if (rc == DIBS_OK)
         rc = dibs__job_from_json(value.data, value.len, out, &why);
-    if (rc == DIBS_INVALID)
+    if (why.status == DIBS_INVALID)
         (void)dibsx_fail(err, rc,
                          "the definition %s of the job %s cannot be read: %s",
                          hash, job, why.message);

@@ -292,8 +292,8 @@ dibs_status dibs_job_runs(dibs_client *cl, const char *job, dibs_run_fn *each,
         if (rc == DIBS_OK) {
             fill_info(&board, &run, &info);
             more = each(&info, arg);
-        } else if (rc == DIBS_NOTFOUND) /* Its history is gone meanwhile. */
-            rc = DIBS_OK;
+        } else if (rc == DIBS_NOTFOUND || rc == DIBS_INVALID)
+            rc = DIBS_OK; /* Gone meanwhile, or it cannot be read. */
         dibs__run_fini(&run);
     }
     dibsx_free(list.at);
