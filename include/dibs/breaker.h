@@ -123,8 +123,8 @@ DIBS_API void dibs_breaker_leave_after(dibs_breaker *breaker, dibs_pass *pass,
 
 /* How long until a call may pass; 0: it may now; -1: until somebody closes the
  * breaker. Does not block. A handle hears of changes from its first
- * dibs_breaker_enter() on, or from the beginning if it has on_change; one that has
- * not, knows what it was told last. */
+ * dibs_breaker_enter() on, or from the beginning if it has on_change; before that,
+ * dibs_breaker_get() asks for them. */
 DIBS_API int64_t dibs_breaker_retry_ms(const dibs_breaker *breaker);
 
 /* Asks the store for the state. While the store is away, tells what this client

@@ -322,7 +322,7 @@ ask_store(dibs_breaker *br, dibs_breaker_info *out, dibs_error *err)
             break;
         rc = DIBS_OK;
     }
-    /* What the machine has may be of a report that came before this look. */
+    /* The sums of the machine may be of a report that came before this look. */
     if (rc != DIBS_OK || seen.version != br->machine.version)
         seen = br->machine.sums;
     fill_info(br, &seen, out);

@@ -576,8 +576,8 @@ class Failing(SessionCase):
         self.assertEqual([answer.json["leases"][f"l{number}"] for number in range(3)],
                          [{"state": "freed", "why": why} for why in ("unknown", "unavail", "unavail")])
 
-    def test_a_drain_asks_a_store_that_fails_once(self):
-        """Each renewal takes 3 s, and is done though its answer is lost. The other leases are left as they are."""
+    def test_a_drain_gives_up_on_a_store_that_fails(self):
+        """Each renewal takes 3 s, and is done though its answer is lost. Others are begun for 2 s; the rest is left as it is."""
         other = Daemon("--store-timeout", "60s", "--drain-within", "60s",
                        url=f"fault+{self.daemon.url}?step=renew&fault=drop_after&delay_ms=3000")
         self.addCleanup(other.end)
@@ -595,7 +595,7 @@ class Failing(SessionCase):
         self.assertEqual(other.process.wait(PATIENCE), 0)
         passed_ms = 1000 * (time.monotonic() - seen_at)
         renewed = [name for name, was, now in zip(names, before, left()) if now + passed_ms > was + 1000]
-        self.assertLessEqual(len(renewed), 1, (before, passed_ms))
+        self.assertIn(len(renewed), (1, 2), (before, passed_ms))
 
 
 class ClientCase(SessionCase):
