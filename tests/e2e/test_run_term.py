@@ -191,6 +191,8 @@ class OtherVerbs(TermCase):
         term = self.term("bash", "-c", f"{DIBS} {' '.join(verb)} -- sh -c 'trap \"exit 4\" INT; echo ready;"
                                        " while :; do sleep 0.01; done'; echo code $?")
         term.expect("ready\n")
+        # A shell that does not wait for its command yet dies of ^C at once, if it shares the group of that.
+        wait_until(lambda: read_stat(term.pid)[1] == "S", "the shell to wait")
         term.type("\x03")
         term.expect("code 4\n")
 
